@@ -1,0 +1,13 @@
+#pragma once
+
+/// @file
+/// Everything the library offers.
+
+#include <mambatile/backend.hpp>
+#include <mambatile/context.hpp>
+#include <mambatile/dtype.hpp>
+#include <mambatile/errors.hpp>
+#include <mambatile/plan.hpp>
+#include <mambatile/scan.hpp>
+#include <mambatile/tensor_view.hpp>
+#include <mambatile/version.hpp>

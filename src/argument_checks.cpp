@@ -1,0 +1,127 @@
+#include "argument_checks.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <mambatile/errors.hpp>
+
+#include "overlap.hpp"
+
+namespace mambatile {
+inline namespace v0 {
+namespace detail {
+
+void argument_checker::fail(std::string const& what) const {
+  throw invalid_argument(fmt::format("{}: {}", operator_name_, what));
+}
+
+void argument_checker::fail_unsupported(std::string const& what) const {
+  throw unsupported(fmt::format("{}: {}", operator_name_, what));
+}
+
+void argument_checker::presence(named_tensor const& tensor, bool expected,
+                                std::string_view rule) const {
+  bool const given = static_cast<bool>(tensor.view);
+  if (given == expected) return;
+  fail(given ? fmt::format("{} was given, but the problem has {}", tensor.name, rule)
+             : fmt::format("{} is absent, but the problem has {}", tensor.name, rule));
+}
+
+void argument_checker::rank(named_tensor const& tensor, int rank, std::string_view axes) const {
+  if (!tensor.view) fail(fmt::format("{} is absent; expected {}", tensor.name, axes));
+  if (tensor.view.rank != rank) {
+    fail(fmt::format("{} has shape {} of rank {}; expected {} of rank {}", tensor.name,
+                     shape_string(tensor.view), tensor.view.rank, axes, rank));
+  }
+}
+
+void argument_checker::tensor(named_tensor const& tensor, dtype type,
+                              std::initializer_list<expected_axis> shape) const {
+  auto const& view = tensor.view;
+  std::string names;
+  std::string extents;
+  for (auto const& axis : shape) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", axis.name);
+    extents += fmt::format("{}{}", extents.empty() ? "" : ", ", axis.extent);
+  }
+  rank(tensor, static_cast<int>(shape.size()), fmt::format("({})", names));
+  int index = 0;
+  for (auto const& axis : shape) {
+    if (view.extent(index++) != axis.extent) {
+      fail(fmt::format("{} has shape {}; expected ({}) = ({})", tensor.name, shape_string(view),
+                       names, extents));
+    }
+  }
+  if (view.type != type) {
+    fail(fmt::format("{} has type {}; expected {}", tensor.name, to_string(view.type),
+                     to_string(type)));
+  }
+  if (view.where != where_) {
+    fail(fmt::format("{} is on device {}; expected {}, where the plan runs", tensor.name,
+                     to_string(view.where), to_string(where_)));
+  }
+  if (view.size() == 0) return;
+  if (view.data == nullptr) {
+    fail(fmt::format("{} has shape {} but its data is null", tensor.name, shape_string(view)));
+  }
+  auto const address = reinterpret_cast<std::uintptr_t>(view.data);
+  if (address % size_of(view.type) != 0) {
+    fail(fmt::format("{} starts at an address that is not a multiple of its element's {} bytes",
+                     tensor.name, size_of(view.type)));
+  }
+}
+
+void argument_checker::inner_stride(named_tensor const& tensor) const {
+  auto const& view = tensor.view;
+  int const last = view.rank - 1;
+  if (view.size() == 0 || view.extent(last) == 1 || view.stride(last) == 1) return;
+  fail_unsupported(fmt::format("{} has stride {} on its last axis; only stride 1 is supported",
+                               tensor.name, view.stride(last)));
+}
+
+void argument_checker::capacity(std::string_view extent_name, std::int64_t extent,
+                                std::string_view capacity_name, std::int64_t capacity) const {
+  if (extent > capacity) {
+    fail(fmt::format("{} = {} exceeds the plan's {} = {}", extent_name, extent, capacity_name,
+                     capacity));
+  }
+}
+
+void argument_checker::distinct_elements(named_tensor const& output) const {
+  if (may_overlap_itself(output.view)) {
+    std::string strides;
+    for (int axis = 0; axis < output.view.rank; ++axis) {
+      strides += fmt::format("{}{}", axis == 0 ? "" : ", ", output.view.stride(axis));
+    }
+    fail(
+        fmt::format("{} with shape {} and strides ({}) has elements that overlap each other; "
+                    "each element of an output must be its own",
+                    output.name, shape_string(output.view), strides));
+  }
+}
+
+void argument_checker::disjoint(named_tensor const& output, named_tensor const& other) const {
+  if (may_overlap(output.view, other.view)) {
+    fail(fmt::format("{} overlaps {}; an output must not share an element with another tensor",
+                     output.name, other.name));
+  }
+}
+
+void argument_checker::disjoint_or_identical(named_tensor const& output,
+                                             named_tensor const& other) const {
+  if (is_identical(output.view, other.view)) return;
+  if (may_overlap(output.view, other.view)) {
+    fail(
+        fmt::format("{} overlaps {} without being the identical view; update in place, or keep "
+                    "them apart",
+                    output.name, other.name));
+  }
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace mambatile

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <mambatile/plan.hpp>
+#include <mambatile/tensor_view.hpp>
+
+// Checks of tensors that all operators share. Messages name the operator, the tensor, what it got
+// and the rule.
+
+namespace mambatile {
+inline namespace v0 {
+namespace detail {
+
+/// One axis of an expected shape.
+struct expected_axis {
+  std::string_view name;
+  std::int64_t extent;
+};
+
+/// A tensor of a call, with the name its messages use.
+struct named_tensor {
+  std::string_view name;
+  const_tensor_view view;
+};
+
+class argument_checker {
+ public:
+  argument_checker(std::string_view operator_name, device where) noexcept
+      : operator_name_(operator_name), where_(where) {}
+
+  /// Present exactly when the problem says so; `rule` is the field that says it.
+  void presence(named_tensor const& tensor, bool expected, std::string_view rule) const;
+  /// Given, with this rank; `axes` is text such as "(batch, seqlen, nheads, headdim)".
+  void rank(named_tensor const& tensor, int rank, std::string_view axes) const;
+  /// Type, shape, device, and data that is there and aligned to its element.
+  void tensor(named_tensor const& tensor, dtype type,
+              std::initializer_list<expected_axis> shape) const;
+  /// The last axis has stride 1, or at most one element.
+  void inner_stride(named_tensor const& tensor) const;
+  /// An extent that a plan's capacity bounds.
+  void capacity(std::string_view extent_name, std::int64_t extent, std::string_view capacity_name,
+                std::int64_t capacity) const;
+  /// No two index tuples of an output are the same element.
+  void distinct_elements(named_tensor const& output) const;
+  /// The output shares no element with the other tensor.
+  void disjoint(named_tensor const& output, named_tensor const& other) const;
+  /// As disjoint, but the identical view is fine.
+  void disjoint_or_identical(named_tensor const& output, named_tensor const& other) const;
+
+  [[noreturn]] void fail(std::string const& what) const;
+  [[noreturn]] void fail_unsupported(std::string const& what) const;
+
+ private:
+  std::string_view operator_name_;
+  device where_;
+};
+
+// Index arrays, when they are on the host.
+
+/// cu_seqlens (s + 1): starts at 0, does not decrease, ends at or before `tokens`.
+void check_cu_seqlens(argument_checker const& checker, const_tensor_view const& cu_seqlens,
+                      std::int64_t tokens);
+/// seq_idx (b, l): entries >= -1, non-decreasing over those >= 0.
+void check_seq_idx(argument_checker const& checker, const_tensor_view const& seq_idx);
+/// Slots (rows): within [-1, slots).
+void check_slots(argument_checker const& checker, named_tensor const& rows_of_slots,
+                 std::int64_t slots);
+
+/// Bytes of scratch that check_slot_targets needs for this many rows.
+[[nodiscard]] std::size_t slot_scratch_bytes(std::int64_t rows) noexcept;
+/// No slot is written by two rows; where both pools are the same memory, no row reads a slot that
+/// another row writes. `source` may be absent.
+void check_slot_targets(argument_checker const& checker, const_tensor_view const& target,
+                        const_tensor_view const& source, bool same_pool, void* scratch);
+
+/// Element of an i32 vector or matrix on the host.
+[[nodiscard]] inline std::int32_t index_at(const_tensor_view const& view,
+                                           std::int64_t position) noexcept {
+  return static_cast<std::int32_t const*>(view.data)[position * view.stride(0)];
+}
+[[nodiscard]] inline std::int32_t index_at(const_tensor_view const& view, std::int64_t row,
+                                           std::int64_t position) noexcept {
+  return static_cast<std::int32_t const*>(
+      view.data)[row * view.stride(0) + position * view.stride(1)];
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace mambatile

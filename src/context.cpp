@@ -1,0 +1,92 @@
+#include <mambatile/context.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include <mambatile/backend.hpp>
+#include <mambatile/scan.hpp>
+
+namespace mambatile {
+inline namespace v0 {
+namespace {
+
+// Plans kept per operator. Serving loops see a few shapes; more than this is a stream of new ones.
+constexpr std::size_t plans_kept = 32;
+
+template <class Problem>
+using plan_list = std::list<operator_plan<Problem>>;
+
+}  // namespace
+
+struct context::storage {
+  backend const* served_by;
+  device where;
+  std::tuple<plan_list<scan_problem>> plans;  // most recently used first
+  buffer memory;
+};
+
+context::context() : context(default_backend()) {}
+
+context::context(backend const& served_by) : context(served_by, device{served_by.kind(), 0}) {}
+
+context::context(backend const& served_by, device where) : storage_(std::make_unique<storage>()) {
+  storage_->served_by = &served_by;
+  storage_->where = where;
+}
+
+context::context(context&&) noexcept = default;
+context& context::operator=(context&&) noexcept = default;
+context::~context() = default;
+
+backend const& context::served_by() const noexcept { return *storage_->served_by; }
+device context::where() const noexcept { return storage_->where; }
+
+template <class Problem>
+operator_plan<Problem> const& context::plan(Problem const& problem) {
+  auto& kept = std::get<plan_list<Problem>>(storage_->plans);
+  auto const found = std::find_if(kept.begin(), kept.end(), [&](auto const& candidate) {
+    return candidate.problem() == problem;
+  });
+  if (found != kept.end()) {
+    kept.splice(kept.begin(), kept, found);
+  } else {
+    kept.push_front(served_by().plan(problem, where()));
+    if (kept.size() > plans_kept) kept.pop_back();
+  }
+  return kept.front();
+}
+
+template MAMBATILE_EXPORT operator_plan<scan_problem> const& context::plan(scan_problem const&);
+
+workspace_view context::workspace(std::size_t bytes, queue on) {
+  auto& memory = storage_->memory;
+  if (memory.bytes() < bytes) {
+    // The old memory may still be in use by what is queued.
+    if (memory.bytes() != 0) served_by().synchronize(on);
+    memory = buffer();
+    memory = served_by().allocate(where(), bytes);
+  }
+  return memory.workspace();
+}
+
+void context::clear() noexcept {
+  std::apply([](auto&... kept) { (kept.clear(), ...); }, storage_->plans);
+  storage_->memory = buffer();
+}
+
+void chunk_scan(context& with, scan_arguments const& arguments, scan_options const& options,
+                queue on) {
+  auto const& plan = with.plan(make_problem(arguments, options));
+  plan.execute(arguments, with.workspace(plan.workspace_bytes(), on), on);
+}
+
+void chunk_scan(context& with, scan_arguments const& arguments, scan_options const& options) {
+  chunk_scan(with, arguments, options, queue{.where = with.where()});
+}
+
+}  // namespace v0
+}  // namespace mambatile

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+
+#include <mambatile/plan.hpp>
+#include <mambatile/scan.hpp>
+
+// What every operator brings to the API's edge: three functions per problem type, found by
+// overload resolution in operator_plan.
+
+namespace mambatile {
+inline namespace v0 {
+namespace detail {
+
+/// Throws invalid_argument where the problem breaks a rule that holds for every backend.
+void validate(scan_problem const& problem);
+
+/// Host scratch that check needs, taken from the front of the plan's workspace.
+[[nodiscard]] std::size_t check_bytes(scan_problem const& problem, device where);
+
+/// Throws invalid_argument or unsupported where the arguments do not fit the problem. Reads index
+/// arrays when they are on the host; writes nothing but `scratch`.
+void check(scan_problem const& problem, scan_arguments const& arguments, device where,
+           workspace_view scratch);
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace mambatile

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <mambatile/tensor_view.hpp>
+
+namespace mambatile {
+inline namespace v0 {
+namespace detail {
+
+/// The same elements in the same order: axes with at most one element do not count.
+[[nodiscard]] bool is_identical(const_tensor_view const& left, const_tensor_view const& right);
+
+/// Whether two views may share an element. Exact for what occurs in practice: separate ranges, and
+/// slices of a buffer whose common pitch keeps them apart; other tangles of strides count as
+/// shared.
+[[nodiscard]] bool may_overlap(const_tensor_view const& left, const_tensor_view const& right);
+
+/// Whether two index tuples of one view may name the same element.
+[[nodiscard]] bool may_overlap_itself(const_tensor_view const& view);
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace mambatile

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <mambatile/dtype.hpp>
+
+// Rules for the fields of a problem that operators share.
+
+namespace mambatile {
+inline namespace v0 {
+namespace detail {
+
+class problem_checker {
+ public:
+  explicit problem_checker(std::string_view operator_name) noexcept
+      : operator_name_(operator_name) {}
+
+  void not_negative(std::string_view field, std::int64_t value) const;
+  void floating(std::string_view field, dtype type) const;
+  /// D and dt_bias are f32 or of the io type.
+  void parameter_type(std::string_view field, dtype type, dtype io) const;
+  /// ngroups >= 1 divides nheads.
+  void groups(std::int64_t nheads, std::int64_t ngroups) const;
+  /// 0 <= lo <= hi, no NaN.
+  void limits(std::array<float, 2> const& dt_limit) const;
+
+  [[noreturn]] void fail(std::string const& what) const;
+
+ private:
+  std::string_view operator_name_;
+};
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace mambatile

@@ -1,0 +1,257 @@
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <mambatile/errors.hpp>
+#include <mambatile/scan.hpp>
+
+#include "argument_checks.hpp"
+#include "operator_checks.hpp"
+#include "overlap.hpp"
+#include "problem_checks.hpp"
+
+namespace mambatile {
+inline namespace v0 {
+namespace detail {
+namespace {
+
+std::int64_t rows_of(scan_problem const& problem, scan_arguments const& arguments) {
+  return problem.pack == packing::cu_seqlens ? arguments.cu_seqlens.extent(0) - 1
+                                             : arguments.x.extent(0);
+}
+
+void check_presence(argument_checker const& checker, scan_problem const& problem,
+                    scan_arguments const& arguments) {
+  checker.presence({"D", arguments.D}, problem.D != skip::none,
+                   fmt::format("D = {}", to_string(problem.D)));
+  checker.presence({"z", arguments.z}, problem.has_z, fmt::format("has_z = {}", problem.has_z));
+  checker.presence({"dt_bias", arguments.dt_bias}, problem.has_dt_bias,
+                   fmt::format("has_dt_bias = {}", problem.has_dt_bias));
+  checker.presence({"initial_states", arguments.initial_states}, problem.has_initial_states,
+                   fmt::format("has_initial_states = {}", problem.has_initial_states));
+  checker.presence({"final_states", arguments.final_states}, problem.has_final_states,
+                   fmt::format("has_final_states = {}", problem.has_final_states));
+  checker.presence({"state_source", arguments.state_source}, problem.has_state_source,
+                   fmt::format("has_state_source = {}", problem.has_state_source));
+  checker.presence({"state_target", arguments.state_target}, problem.has_state_target,
+                   fmt::format("has_state_target = {}", problem.has_state_target));
+  checker.presence({"total_decay", arguments.total_decay}, problem.has_total_decay,
+                   fmt::format("has_total_decay = {}", problem.has_total_decay));
+  checker.presence({"intermediate_states", arguments.intermediate_states},
+                   problem.intermediate_every != 0,
+                   fmt::format("intermediate_every = {}", problem.intermediate_every));
+  auto const pack = fmt::format("pack = {}", to_string(problem.pack));
+  checker.presence({"cu_seqlens", arguments.cu_seqlens}, problem.pack == packing::cu_seqlens, pack);
+  checker.presence({"seq_idx", arguments.seq_idx}, problem.pack == packing::seq_idx, pack);
+}
+
+void check_states(argument_checker const& checker, scan_problem const& problem,
+                  scan_arguments const& arguments, std::int64_t rows) {
+  expected_axis const nheads{"nheads", problem.nheads};
+  expected_axis const headdim{"headdim", problem.headdim};
+  expected_axis const dstate{"dstate", problem.dstate};
+  auto const states = [&](named_tensor const& tensor, bool is_pool) {
+    checker.rank(tensor, 4,
+                 is_pool ? "(slots, nheads, headdim, dstate)" : "(rows, nheads, headdim, dstate)");
+    expected_axis const outer =
+        is_pool ? expected_axis{"slots", tensor.view.extent(0)} : expected_axis{"rows", rows};
+    checker.tensor(tensor, problem.state, {outer, nheads, headdim, dstate});
+  };
+  if (problem.has_initial_states) {
+    states({"initial_states", arguments.initial_states}, problem.has_state_source);
+  }
+  if (problem.has_final_states) {
+    states({"final_states", arguments.final_states}, problem.has_state_target);
+  }
+  if (problem.has_state_source) {
+    checker.tensor({"state_source", arguments.state_source}, dtype::i32, {{"rows", rows}});
+  }
+  if (problem.has_state_target) {
+    checker.tensor({"state_target", arguments.state_target}, dtype::i32, {{"rows", rows}});
+  }
+  if (problem.intermediate_every != 0) {
+    checker.tensor(
+        {"intermediate_states", arguments.intermediate_states}, problem.state,
+        {{"batch", arguments.x.extent(0)},
+         {"seqlen / intermediate_every", arguments.x.extent(1) / problem.intermediate_every},
+         nheads,
+         headdim,
+         dstate});
+  }
+  if (problem.has_total_decay) {
+    checker.tensor({"total_decay", arguments.total_decay}, dtype::f32, {{"rows", rows}, nheads});
+  }
+}
+
+void check_overlaps(argument_checker const& checker, scan_arguments const& arguments) {
+  std::array<named_tensor, 13> const inputs = {{
+      {"x", arguments.x},
+      {"dt", arguments.dt},
+      {"A", arguments.A},
+      {"B", arguments.B},
+      {"C", arguments.C},
+      {"D", arguments.D},
+      {"z", arguments.z},
+      {"dt_bias", arguments.dt_bias},
+      {"cu_seqlens", arguments.cu_seqlens},
+      {"seq_idx", arguments.seq_idx},
+      {"state_source", arguments.state_source},
+      {"state_target", arguments.state_target},
+      {"initial_states", arguments.initial_states},
+  }};
+  std::array<named_tensor, 4> const outputs = {{
+      {"out", arguments.out},
+      {"final_states", arguments.final_states},
+      {"intermediate_states", arguments.intermediate_states},
+      {"total_decay", arguments.total_decay},
+  }};
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    checker.distinct_elements(outputs[i]);
+    for (auto const& input : inputs) {
+      bool const in_place = outputs[i].name == "final_states" && input.name == "initial_states";
+      if (in_place) {
+        checker.disjoint_or_identical(outputs[i], input);
+      } else {
+        checker.disjoint(outputs[i], input);
+      }
+    }
+    for (std::size_t j = 0; j < i; ++j) checker.disjoint(outputs[i], outputs[j]);
+  }
+}
+
+void check_indices(argument_checker const& checker, scan_problem const& problem,
+                   scan_arguments const& arguments, workspace_view scratch) {
+  if (problem.pack == packing::cu_seqlens) {
+    check_cu_seqlens(checker, arguments.cu_seqlens, arguments.x.extent(1));
+  }
+  if (problem.pack == packing::seq_idx) check_seq_idx(checker, arguments.seq_idx);
+  if (problem.has_state_source) {
+    check_slots(checker, {"state_source", arguments.state_source},
+                arguments.initial_states.extent(0));
+  }
+  if (problem.has_state_target) {
+    check_slots(checker, {"state_target", arguments.state_target},
+                arguments.final_states.extent(0));
+    bool const same_pool = problem.has_initial_states &&
+                           is_identical(arguments.initial_states, arguments.final_states);
+    check_slot_targets(checker, arguments.state_target, arguments.state_source, same_pool,
+                       scratch.data);
+  }
+}
+
+}  // namespace
+
+void validate(scan_problem const& problem) {
+  problem_checker const checker(scan_problem::operator_name);
+  checker.not_negative("max_batch", problem.max_batch);
+  checker.not_negative("max_seqlen", problem.max_seqlen);
+  checker.not_negative("max_sequences", problem.max_sequences);
+  checker.not_negative("nheads", problem.nheads);
+  checker.not_negative("headdim", problem.headdim);
+  checker.not_negative("dstate", problem.dstate);
+  checker.not_negative("intermediate_every", problem.intermediate_every);
+  checker.not_negative("chunk_size", problem.chunk_size);
+  checker.not_negative("threads", problem.threads);
+  checker.groups(problem.nheads, problem.ngroups);
+  checker.floating("io", problem.io);
+  checker.floating("dt", problem.dt);
+  checker.floating("state", problem.state);
+  checker.limits(problem.dt_limit);
+  checker.parameter_type("D_type", problem.D_type, problem.io);
+  checker.parameter_type("dt_bias_type", problem.dt_bias_type, problem.io);
+  if (problem.has_state_source && !problem.has_initial_states) {
+    checker.fail("has_state_source = true needs has_initial_states = true, the pool it reads from");
+  }
+  if (problem.has_state_target && !problem.has_final_states) {
+    checker.fail("has_state_target = true needs has_final_states = true, the pool it writes to");
+  }
+  if (problem.pack == packing::cu_seqlens && problem.max_batch > 1) {
+    checker.fail(
+        fmt::format("max_batch = {}, but packed sequences (pack = cu_seqlens) lie in one "
+                    "row",
+                    problem.max_batch));
+  }
+  if (problem.pack != packing::cu_seqlens && problem.max_sequences != 0) {
+    checker.fail(fmt::format("max_sequences = {} belongs to pack = cu_seqlens, but pack = {}",
+                             problem.max_sequences, to_string(problem.pack)));
+  }
+}
+
+std::size_t check_bytes(scan_problem const& problem, device where) {
+  if (!problem.has_state_target || where.kind != device_kind::host) return 0;
+  return slot_scratch_bytes(problem.pack == packing::cu_seqlens ? problem.max_sequences
+                                                                : problem.max_batch);
+}
+
+void check(scan_problem const& problem, scan_arguments const& arguments, device where,
+           workspace_view scratch) {
+  argument_checker const checker(scan_problem::operator_name, where);
+  if (arguments.cu_seqlens && arguments.seq_idx) {
+    checker.fail("cu_seqlens and seq_idx were both given; a call is packed one way or the other");
+  }
+  check_presence(checker, problem, arguments);
+  checker.rank({"x", arguments.x}, 4, "(batch, seqlen, nheads, headdim)");
+
+  expected_axis const batch{"batch", arguments.x.extent(0)};
+  expected_axis const seqlen{"seqlen", arguments.x.extent(1)};
+  expected_axis const nheads{"nheads", problem.nheads};
+  expected_axis const headdim{"headdim", problem.headdim};
+  expected_axis const ngroups{"ngroups", problem.ngroups};
+  expected_axis const dstate{"dstate", problem.dstate};
+
+  for (named_tensor const& tensor :
+       {named_tensor{"x", arguments.x}, {"z", arguments.z}, {"out", arguments.out}}) {
+    if (tensor.name == "z" && !problem.has_z) continue;
+    checker.tensor(tensor, problem.io, {batch, seqlen, nheads, headdim});
+    checker.inner_stride(tensor);
+  }
+  checker.tensor({"dt", arguments.dt}, problem.dt, {batch, seqlen, nheads});
+  checker.tensor({"A", arguments.A}, dtype::f32, {nheads});
+  for (named_tensor const& tensor : {named_tensor{"B", arguments.B}, {"C", arguments.C}}) {
+    checker.tensor(tensor, problem.io, {batch, seqlen, ngroups, dstate});
+    checker.inner_stride(tensor);
+  }
+  if (problem.D == skip::per_head) {
+    checker.tensor({"D", arguments.D}, problem.D_type, {nheads});
+  } else if (problem.D == skip::per_channel) {
+    checker.tensor({"D", arguments.D}, problem.D_type, {nheads, headdim});
+  }
+  if (problem.has_dt_bias) {
+    checker.tensor({"dt_bias", arguments.dt_bias}, problem.dt_bias_type, {nheads});
+  }
+  checker.capacity("batch", batch.extent, "max_batch", problem.max_batch);
+  checker.capacity("seqlen", seqlen.extent, "max_seqlen", problem.max_seqlen);
+
+  if (problem.pack == packing::cu_seqlens) {
+    if (batch.extent != 1) {
+      checker.fail(fmt::format("x has shape {}, but packed sequences (cu_seqlens) need batch = 1",
+                               shape_string(arguments.x)));
+    }
+    checker.rank({"cu_seqlens", arguments.cu_seqlens}, 1, "(sequences + 1)");
+    if (arguments.cu_seqlens.extent(0) < 1) {
+      checker.fail("cu_seqlens has shape (0); expected (sequences + 1), at least one entry");
+    }
+    checker.tensor({"cu_seqlens", arguments.cu_seqlens}, dtype::i32,
+                   {{"sequences + 1", arguments.cu_seqlens.extent(0)}});
+    checker.capacity("sequences", arguments.cu_seqlens.extent(0) - 1, "max_sequences",
+                     problem.max_sequences);
+    if (seqlen.extent > std::numeric_limits<std::int32_t>::max()) {
+      checker.fail_unsupported(fmt::format(
+          "seqlen = {} is more than cu_seqlens, an i32 array, can index", seqlen.extent));
+    }
+  }
+  if (problem.pack == packing::seq_idx) {
+    checker.tensor({"seq_idx", arguments.seq_idx}, dtype::i32, {batch, seqlen});
+  }
+  check_states(checker, problem, arguments, rows_of(problem, arguments));
+  check_overlaps(checker, arguments);
+  if (where.kind == device_kind::host) check_indices(checker, problem, arguments, scratch);
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace mambatile
