@@ -8,6 +8,7 @@
 #include <mambatile/dtype.hpp>
 #include <mambatile/errors.hpp>
 #include <mambatile/plan.hpp>
+#include <mambatile/safetensors.hpp>
 #include <mambatile/scan.hpp>
 #include <mambatile/tensor_view.hpp>
 #include <mambatile/version.hpp>

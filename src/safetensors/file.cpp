@@ -118,13 +118,13 @@ safetensors_tensor const* safetensors_file::find(std::string_view tensor) const 
 
 safetensors_tensor const& safetensors_file::at(std::string_view tensor) const {
   if (auto const* found = find(tensor)) return *found;
-  throw file_error(name() + ": has no tensor " + safetensors::quoted(tensor));
+  throw file_error(name() + ": has no tensor " + safetensors::quote(tensor));
 }
 
 const_tensor_view safetensors_file::view(std::string_view tensor) const {
   auto const& entry = at(tensor);
   auto const fail = [&](std::string const& problem) {
-    throw file_error(name() + ": tensor " + safetensors::quoted(tensor) + " " + problem);
+    throw file_error(name() + ": tensor " + safetensors::quote(tensor) + " " + problem);
   };
   auto const type = to_dtype(entry.type);
   if (!type) {

@@ -51,14 +51,14 @@ class header_handler final : public nlohmann::json_sax<nlohmann::json> {
   bool string(string_t& text) override {
     if (place_ == place::metadata) {
       if (!metadata.emplace(key_, std::move(text)).second) {
-        fail("__metadata__: key " + quoted(key_) + " appears twice");
+        fail("__metadata__: key " + quote(key_) + " appears twice");
       }
       return true;
     }
     if (place_ != place::tensor || key_ != "dtype") return value("a string");
     auto& tensor = tensors.back();
     tensor.type = parse_type(text);
-    if (!tensor.type) fail(subject() + " is " + quoted(text) + ", which is no known type");
+    if (!tensor.type) fail(subject() + " is " + quote(text) + ", which is no known type");
     return true;
   }
 
@@ -83,7 +83,7 @@ class header_handler final : public nlohmann::json_sax<nlohmann::json> {
     if (place_ != place::tensor) return true;
     auto const& tensor = tensors.back();
     bool const known = key_ == "dtype" || key_ == "shape" || key_ == "data_offsets";
-    if (!known) fail(tensor_text() + ": unknown key " + quoted(key_));
+    if (!known) fail(tensor_text() + ": unknown key " + quote(key_));
     bool const seen = (key_ == "dtype" && tensor.type) || (key_ == "shape" && tensor.shape) ||
                       (key_ == "data_offsets" && tensor.offsets);
     if (seen) fail(subject() + " appears twice");
@@ -137,7 +137,7 @@ class header_handler final : public nlohmann::json_sax<nlohmann::json> {
     throw file_error(file_ + ": " + problem);
   }
 
-  [[nodiscard]] std::string tensor_text() const { return "tensor " + quoted(tensors.back().name); }
+  [[nodiscard]] std::string tensor_text() const { return "tensor " + quote(tensors.back().name); }
   [[nodiscard]] std::string subject() const { return tensor_text() + ": " + key_; }
 
   // A value where the grammar has none of its kind.
@@ -145,10 +145,10 @@ class header_handler final : public nlohmann::json_sax<nlohmann::json> {
     switch (place_) {
       case place::outside: fail("header is " + what + ", not an object");
       case place::root:
-        fail((key_ == metadata_key ? "__metadata__" : "tensor " + quoted(key_)) + " is " + what +
+        fail((key_ == metadata_key ? "__metadata__" : "tensor " + quote(key_)) + " is " + what +
              ", not an object");
       case place::metadata:
-        fail("__metadata__: " + quoted(key_) + " is " + what + ", not a string");
+        fail("__metadata__: " + quote(key_) + " is " + what + ", not a string");
       case place::tensor:
         fail(subject() + " is " + what + ", not " +
              (key_ == "dtype" ? "a string" : "an array of integers"));
@@ -201,7 +201,7 @@ std::string_view header_text(std::span<std::byte const> file, std::string const&
 safetensors_tensor resolve(raw_tensor&& raw, std::span<std::byte const> data,
                            std::string const& name) {
   auto const fail = [&](std::string const& problem) {
-    throw file_error(name + ": tensor " + quoted(raw.name) + ": " + problem);
+    throw file_error(name + ": tensor " + quote(raw.name) + ": " + problem);
   };
   auto const begin = static_cast<std::uint64_t>((*raw.offsets)[0]);
   auto const end = static_cast<std::uint64_t>((*raw.offsets)[1]);
@@ -230,13 +230,13 @@ void check_coverage(std::span<safetensors_tensor const> tensors, std::span<std::
   for (auto const& tensor : tensors) {
     auto const begin = static_cast<std::uint64_t>(tensor.bytes.data() - data.data());
     if (begin < covered) {
-      throw file_error(name + ": tensor " + quoted(tensor.name) + " begins at data byte " +
-                       std::to_string(begin) + " and overlaps tensor " + quoted(previous->name) +
+      throw file_error(name + ": tensor " + quote(tensor.name) + " begins at data byte " +
+                       std::to_string(begin) + " and overlaps tensor " + quote(previous->name) +
                        ", which ends at " + std::to_string(covered));
     }
     if (begin > covered) {
       throw file_error(name + ": data bytes " + std::to_string(covered) + " to " +
-                       std::to_string(begin) + ", before tensor " + quoted(tensor.name) +
+                       std::to_string(begin) + ", before tensor " + quote(tensor.name) +
                        ", belong to no tensor");
     }
     covered += tensor.bytes.size();
@@ -255,7 +255,7 @@ void check_names(std::span<raw_tensor const> tensors, std::string const& name) {
   std::sort(names.begin(), names.end());
   auto const twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end()) {
-    throw file_error(name + ": tensor " + quoted(*twice) + " appears twice");
+    throw file_error(name + ": tensor " + quote(*twice) + " appears twice");
   }
 }
 

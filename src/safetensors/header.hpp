@@ -34,7 +34,7 @@ struct header {
 [[nodiscard]] std::optional<safetensors_type> parse_type(std::string_view text) noexcept;
 
 /// Text from a file as it may stand in a message: quoted, control characters escaped, shortened.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string quote(std::string_view text);
 
 /// "(2, 3)".
 [[nodiscard]] std::string shape_text(std::span<std::int64_t const> shape);

@@ -77,7 +77,7 @@ std::optional<std::uint64_t> bytes_of(safetensors_type type,
   return static_cast<std::uint64_t>(bits / 8);
 }
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
   constexpr std::size_t longest = 80;
   constexpr std::string_view digits = "0123456789abcdef";
   std::string result = "'";
