@@ -1,0 +1,43 @@
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "backend_implementation.hpp"
+#include "scan.hpp"
+
+namespace mambatile {
+inline namespace v0 {
+namespace detail {
+namespace {
+
+class reference_implementation final : public host_backend_implementation {
+ public:
+  [[nodiscard]] std::string_view name() const noexcept override { return "reference"; }
+  [[nodiscard]] support is_available() const override { return {true, {}}; }
+  [[nodiscard]] state_layout preferred_state_layout() const noexcept override {
+    return state_layout::headdim_innermost;
+  }
+  [[nodiscard]] std::string capabilities() const override { return "f64, 1 thread"; }
+
+  using host_backend_implementation::plan;
+  using host_backend_implementation::supports;
+
+  [[nodiscard]] support supports(scan_problem const& /*problem*/, device /*where*/) const override {
+    return {true, {}};
+  }
+  [[nodiscard]] std::shared_ptr<plan_implementation<scan_problem> const> plan(
+      scan_problem const& problem, device /*where*/) const override {
+    return reference::make_scan_plan(problem);
+  }
+};
+
+}  // namespace
+
+backend_implementation const& reference_backend() {
+  static reference_implementation const implementation;
+  return implementation;
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace mambatile

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include <mambatile/dtype.hpp>
+#include <mambatile/tensor_view.hpp>
+
+// Elements of any floating-point type as f64, and back with one rounding.
+
+namespace mambatile {
+inline namespace v0 {
+namespace detail {
+namespace reference {
+
+/// An f64 number as an f32 whose last bit is set where digits were lost ("round to odd"). Rounding
+/// the result to a 16-bit format is then a single rounding of the f64 number.
+[[nodiscard]] inline float round_to_odd(double value) noexcept {
+  auto const nearest = static_cast<float>(value);
+  if (static_cast<double>(nearest) == value || std::isnan(value)) return nearest;
+  auto bits = std::bit_cast<std::uint32_t>(nearest);
+  if (std::fabs(static_cast<double>(nearest)) > std::fabs(value)) --bits;  // towards zero
+  return std::bit_cast<float>(bits | 1U);
+}
+
+template <class Element>
+[[nodiscard]] Element round_to(double value) noexcept {
+  if constexpr (sizeof(Element) == 2) {
+    return Element(round_to_odd(value));
+  } else {
+    return static_cast<Element>(value);
+  }
+}
+
+/// Calls `visit` with a value of the C++ type that stores `type`, one of the floating-point types.
+template <class Visitor>
+void with_element(dtype type, Visitor const& visit) {
+  switch (type) {
+    case dtype::f32: visit(float{}); break;
+    case dtype::bf16: visit(bfloat16{}); break;
+    case dtype::f16: visit(float16{}); break;
+    case dtype::i32: break;
+  }
+}
+
+/// Reads `count` elements from `offset` on, `stride` apart, both in elements.
+inline void load(const_tensor_view const& from, std::int64_t offset, std::int64_t stride,
+                 std::int64_t count, double* to) {
+  with_element(from.type, [&](auto kind) {
+    auto const* const data = static_cast<decltype(kind) const*>(from.data);
+    for (std::int64_t i = 0; i < count; ++i) {
+      to[i] = static_cast<double>(static_cast<float>(data[offset + i * stride]));
+    }
+  });
+}
+
+[[nodiscard]] inline double load(const_tensor_view const& from, std::int64_t offset) {
+  double value = 0.0;
+  load(from, offset, 0, 1, &value);
+  return value;
+}
+
+/// Writes `count` numbers to elements from `offset` on, `stride` apart.
+inline void store(tensor_view const& to, std::int64_t offset, std::int64_t stride,
+                  std::int64_t count, double const* from) {
+  with_element(to.type, [&](auto kind) {
+    auto* const data = static_cast<decltype(kind)*>(to.data);
+    for (std::int64_t i = 0; i < count; ++i) {
+      data[offset + i * stride] = round_to<decltype(kind)>(from[i]);
+    }
+  });
+}
+
+}  // namespace reference
+}  // namespace detail
+}  // namespace v0
+}  // namespace mambatile
