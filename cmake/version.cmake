@@ -1,0 +1,12 @@
+# The version is written once, in the public header; the build reads it there.
+set(_header ${CMAKE_CURRENT_LIST_DIR}/../include/mambatile/version.hpp)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_header})
+file(READ ${_header} _text)
+set(_parts)
+foreach(_part IN ITEMS MAJOR MINOR PATCH)
+  if(NOT _text MATCHES "#define MAMBATILE_VERSION_${_part} ([0-9]+)")
+    message(FATAL_ERROR "${_header} does not define MAMBATILE_VERSION_${_part}")
+  endif()
+  list(APPEND _parts ${CMAKE_MATCH_1})
+endforeach()
+list(JOIN _parts "." MAMBATILE_VERSION)
