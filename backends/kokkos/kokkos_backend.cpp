@@ -1,0 +1,57 @@
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <mambatile/plan.hpp>
+
+#include "backend_implementation.hpp"
+#include "cpu_features.hpp"
+#include "runtime.hpp"
+
+// Compiled for any CPU of the architecture, unlike the rest of the folder: what runs before
+// is_available() has said yes must not need what it asks for.
+
+namespace mambatile {
+inline namespace v0 {
+namespace kokkos {
+namespace {
+
+class kokkos_backend final : public detail::host_backend_implementation {
+ public:
+  [[nodiscard]] std::string_view name() const noexcept override { return "kokkos"; }
+
+  [[nodiscard]] support is_available() const override {
+    auto const missing = missing_cpu_features(compiled_target.features);
+    if (!missing.empty()) {
+      return {false, fmt::format("the backend was compiled for a CPU with {}, which this one lacks",
+                                 missing)};
+    }
+    return runtime_support();
+  }
+
+  // States with headdim innermost go in and out without a transpose.
+  [[nodiscard]] state_layout preferred_state_layout() const noexcept override {
+    return state_layout::headdim_innermost;
+  }
+
+  [[nodiscard]] std::string capabilities() const override {
+    auto const vectors = fmt::format("{}, {} f32 lanes", compiled_target.instruction_set,
+                                     compiled_target.pack_width);
+    if (!is_available()) return vectors;
+    int const threads = runtime_threads();
+    return threads == 0 ? fmt::format("{}, {} (not started)", vectors, runtime_name())
+                        : fmt::format("{}, {} with {} threads", vectors, runtime_name(), threads);
+  }
+};
+
+}  // namespace
+}  // namespace kokkos
+
+detail::backend_implementation const& detail::kokkos_backend() {
+  static kokkos::kokkos_backend const backend;
+  return backend;
+}
+
+}  // namespace v0
+}  // namespace mambatile
