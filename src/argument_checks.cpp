@@ -2,6 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -41,6 +44,11 @@ void argument_checker::rank(named_tensor const& tensor, int rank, std::string_vi
 
 void argument_checker::tensor(named_tensor const& tensor, dtype type,
                               std::initializer_list<expected_axis> shape) const {
+  this->tensor(tensor, type, std::span<expected_axis const>(shape.begin(), shape.size()));
+}
+
+void argument_checker::tensor(named_tensor const& tensor, dtype type,
+                              std::span<expected_axis const> shape) const {
   auto const& view = tensor.view;
   std::string names;
   std::string extents;
@@ -88,6 +96,24 @@ void argument_checker::capacity(std::string_view extent_name, std::int64_t exten
   if (extent > capacity) {
     fail(fmt::format("{} = {} exceeds the plan's {} = {}", extent_name, extent, capacity_name,
                      capacity));
+  }
+}
+
+void check_cu_seqlens_tensor(argument_checker const& checker, const_tensor_view const& cu_seqlens,
+                             std::int64_t batch, std::int64_t tokens, std::int64_t max_sequences) {
+  if (batch != 1) {
+    checker.fail(
+        fmt::format("x has batch = {}, but packed sequences (cu_seqlens) need batch = 1", batch));
+  }
+  checker.rank({"cu_seqlens", cu_seqlens}, 1, "(sequences + 1)");
+  if (cu_seqlens.extent(0) < 1) {
+    checker.fail("cu_seqlens has shape (0); expected (sequences + 1), at least one entry");
+  }
+  checker.tensor({"cu_seqlens", cu_seqlens}, dtype::i32, {{"sequences + 1", cu_seqlens.extent(0)}});
+  checker.capacity("sequences", cu_seqlens.extent(0) - 1, "max_sequences", max_sequences);
+  if (tokens > std::numeric_limits<std::int32_t>::max()) {
+    checker.fail_unsupported(
+        fmt::format("seqlen = {} is more than cu_seqlens, an i32 array, can index", tokens));
   }
 }
 

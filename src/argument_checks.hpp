@@ -38,6 +38,7 @@ class argument_checker {
   /// Given, with this rank; `axes` is text such as "(batch, seqlen, nheads, headdim)".
   void rank(named_tensor const& tensor, int rank, std::string_view axes) const;
   /// Type, shape, device, and data that is there and aligned to its element.
+  void tensor(named_tensor const& tensor, dtype type, std::span<expected_axis const> shape) const;
   void tensor(named_tensor const& tensor, dtype type,
               std::initializer_list<expected_axis> shape) const;
   /// The last axis has stride 1, or at most one element.
@@ -62,21 +63,26 @@ class argument_checker {
 
 // Index arrays, when they are on the host.
 
+/// The tensor cu_seqlens of a call with this many rows and tokens: (s + 1), i32, s within capacity.
+void check_cu_seqlens_tensor(argument_checker const& checker, const_tensor_view const& cu_seqlens,
+                             std::int64_t batch, std::int64_t tokens, std::int64_t max_sequences);
 /// cu_seqlens (s + 1): starts at 0, does not decrease, ends at or before `tokens`.
 void check_cu_seqlens(argument_checker const& checker, const_tensor_view const& cu_seqlens,
                       std::int64_t tokens);
 /// seq_idx (b, l): entries >= -1, non-decreasing over those >= 0.
 void check_seq_idx(argument_checker const& checker, const_tensor_view const& seq_idx);
-/// Slots (rows): within [-1, slots).
+/// Slots (rows) or (rows, tokens): within [-1, slots).
 void check_slots(argument_checker const& checker, named_tensor const& rows_of_slots,
                  std::int64_t slots);
 
-/// Bytes of scratch that check_slot_targets needs for this many rows.
-[[nodiscard]] std::size_t slot_scratch_bytes(std::int64_t rows) noexcept;
-/// No slot is written by two rows; where both pools are the same memory, no row reads a slot that
-/// another row writes. `source` may be absent.
+/// Bytes of scratch that check_slot_targets needs for this many entries of state_target.
+[[nodiscard]] std::size_t slot_scratch_bytes(std::int64_t entries) noexcept;
+/// No slot is written twice; where both pools are the same memory, no row reads a slot that another
+/// row writes. `source` may be absent; of a (rows, tokens) one, the column num_accepted - 1 is
+/// read.
 void check_slot_targets(argument_checker const& checker, const_tensor_view const& target,
-                        const_tensor_view const& source, bool same_pool, void* scratch);
+                        const_tensor_view const& source, const_tensor_view const& num_accepted,
+                        bool same_pool, void* scratch);
 
 /// Element of an i32 vector or matrix on the host.
 [[nodiscard]] inline std::int32_t index_at(const_tensor_view const& view,
@@ -87,6 +93,16 @@ void check_slot_targets(argument_checker const& checker, const_tensor_view const
                                            std::int64_t position) noexcept {
   return static_cast<std::int32_t const*>(
       view.data)[row * view.stride(0) + position * view.stride(1)];
+}
+
+/// All slots of one row, of (rows) or (rows, tokens), are -1.
+[[nodiscard]] bool all_none(const_tensor_view const& slots, std::int64_t row) noexcept;
+/// The slot that one row reads: of a (rows, tokens) `source`, the one in column num_accepted - 1.
+[[nodiscard]] inline std::int32_t source_slot(const_tensor_view const& source,
+                                              const_tensor_view const& num_accepted,
+                                              std::int64_t row) noexcept {
+  return source.rank == 1 ? index_at(source, row)
+                          : index_at(source, row, index_at(num_accepted, row) - 1);
 }
 
 }  // namespace detail

@@ -10,6 +10,7 @@
 #include <mambatile/errors.hpp>
 #include <mambatile/plan.hpp>
 #include <mambatile/scan.hpp>
+#include <mambatile/state_update.hpp>
 
 // What a backend implements. backends/README.md says what it must and must not do.
 
@@ -70,7 +71,7 @@ class operator_backends : public operator_backend<Problems>... {
 };
 
 /// Every operator of the library has its problem in this list.
-using all_operators = operator_backends<scan_problem>;
+using all_operators = operator_backends<scan_problem, state_update_problem>;
 
 class backend_implementation : public all_operators {
  public:

@@ -9,6 +9,7 @@
 
 #include <mambatile/backend.hpp>
 #include <mambatile/scan.hpp>
+#include <mambatile/state_update.hpp>
 
 namespace mambatile {
 inline namespace v0 {
@@ -25,7 +26,8 @@ using plan_list = std::list<operator_plan<Problem>>;
 struct context::storage {
   backend const* served_by;
   device where;
-  std::tuple<plan_list<scan_problem>> plans;  // most recently used first
+  std::tuple<plan_list<scan_problem>, plan_list<state_update_problem>>
+      plans;  // most recently used first
   buffer memory;
 };
 
@@ -61,6 +63,8 @@ operator_plan<Problem> const& context::plan(Problem const& problem) {
 }
 
 template MAMBATILE_EXPORT operator_plan<scan_problem> const& context::plan(scan_problem const&);
+template MAMBATILE_EXPORT operator_plan<state_update_problem> const& context::plan(
+    state_update_problem const&);
 
 workspace_view context::workspace(std::size_t bytes, queue on) {
   auto& memory = storage_->memory;
@@ -78,14 +82,33 @@ void context::clear() noexcept {
   storage_->memory = buffer();
 }
 
-void chunk_scan(context& with, scan_arguments const& arguments, scan_options const& options,
-                queue on) {
+namespace {
+
+template <class Arguments, class Options>
+void run(context& with, Arguments const& arguments, Options const& options, queue on) {
   auto const& plan = with.plan(make_problem(arguments, options));
   plan.execute(arguments, with.workspace(plan.workspace_bytes(), on), on);
 }
 
+}  // namespace
+
+void chunk_scan(context& with, scan_arguments const& arguments, scan_options const& options,
+                queue on) {
+  run(with, arguments, options, on);
+}
+
 void chunk_scan(context& with, scan_arguments const& arguments, scan_options const& options) {
-  chunk_scan(with, arguments, options, queue{.where = with.where()});
+  run(with, arguments, options, queue{.where = with.where()});
+}
+
+void state_update(context& with, state_update_arguments const& arguments,
+                  state_update_options const& options, queue on) {
+  run(with, arguments, options, on);
+}
+
+void state_update(context& with, state_update_arguments const& arguments,
+                  state_update_options const& options) {
+  run(with, arguments, options, queue{.where = with.where()});
 }
 
 }  // namespace v0

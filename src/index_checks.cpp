@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -13,13 +14,26 @@ namespace detail {
 namespace {
 
 struct slot_use {
+  std::int64_t entry;  // row * tokens + token
   std::int32_t slot;
-  std::int32_t row;
 
   friend bool operator<(slot_use const& left, slot_use const& right) noexcept {
-    return left.slot != right.slot ? left.slot < right.slot : left.row < right.row;
+    return left.slot != right.slot ? left.slot < right.slot : left.entry < right.entry;
   }
 };
+
+// Slots are (rows) or (rows, tokens).
+std::int64_t tokens_of(const_tensor_view const& slots) {
+  return slots.rank == 1 ? 1 : slots.extent(1);
+}
+
+std::int32_t slot_at(const_tensor_view const& slots, std::int64_t row, std::int64_t token) {
+  return slots.rank == 1 ? index_at(slots, row) : index_at(slots, row, token);
+}
+
+std::string place(const_tensor_view const& slots, std::int64_t row, std::int64_t token) {
+  return slots.rank == 1 ? fmt::format("[{}]", row) : fmt::format("[{}, {}]", row, token);
+}
 
 }  // namespace
 
@@ -70,50 +84,67 @@ void check_seq_idx(argument_checker const& checker, const_tensor_view const& seq
 
 void check_slots(argument_checker const& checker, named_tensor const& rows_of_slots,
                  std::int64_t slots) {
-  for (std::int64_t row = 0; row < rows_of_slots.view.extent(0); ++row) {
-    auto const slot = index_at(rows_of_slots.view, row);
-    if (slot < -1 || slot >= slots) {
-      checker.fail(
-          fmt::format("{}[{}] = {} is out of range; the pool has {} slots, and -1 means "
-                      "none",
-                      rows_of_slots.name, row, slot, slots));
+  auto const& view = rows_of_slots.view;
+  for (std::int64_t row = 0; row < view.extent(0); ++row) {
+    for (std::int64_t token = 0; token < tokens_of(view); ++token) {
+      auto const slot = slot_at(view, row, token);
+      if (slot < -1 || slot >= slots) {
+        checker.fail(
+            fmt::format("{}{} = {} is out of range; the pool has {} slots, and -1 means none",
+                        rows_of_slots.name, place(view, row, token), slot, slots));
+      }
     }
   }
 }
 
-std::size_t slot_scratch_bytes(std::int64_t rows) noexcept {
-  return static_cast<std::size_t>(rows) * sizeof(slot_use);
+bool all_none(const_tensor_view const& slots, std::int64_t row) noexcept {
+  for (std::int64_t token = 0; token < tokens_of(slots); ++token) {
+    if (slot_at(slots, row, token) != -1) return false;
+  }
+  return true;
+}
+
+std::size_t slot_scratch_bytes(std::int64_t entries) noexcept {
+  return static_cast<std::size_t>(entries) * sizeof(slot_use);
 }
 
 void check_slot_targets(argument_checker const& checker, const_tensor_view const& target,
-                        const_tensor_view const& source, bool same_pool, void* scratch) {
+                        const_tensor_view const& source, const_tensor_view const& num_accepted,
+                        bool same_pool, void* scratch) {
   auto const rows = target.extent(0);
+  auto const tokens = tokens_of(target);
   auto* const uses = static_cast<slot_use*>(scratch);
   std::size_t count = 0;
   for (std::int64_t row = 0; row < rows; ++row) {
-    auto const slot = index_at(target, row);
-    if (slot >= 0) uses[count++] = {slot, static_cast<std::int32_t>(row)};
+    for (std::int64_t token = 0; token < tokens; ++token) {
+      auto const slot = slot_at(target, row, token);
+      if (slot >= 0) uses[count++] = {row * tokens + token, slot};
+    }
   }
+  auto const place_of = [&](slot_use const& use) {
+    return place(target, use.entry / tokens, use.entry % tokens);
+  };
   std::span<slot_use> const written(uses, count);
   std::sort(written.begin(), written.end());
   for (std::size_t i = 1; i < count; ++i) {
     if (written[i].slot == written[i - 1].slot) {
       checker.fail(
-          fmt::format("state_target[{}] and state_target[{}] are both slot {}; a slot is "
-                      "written at most once a call",
-                      written[i - 1].row, written[i].row, written[i].slot));
+          fmt::format("state_target{} and state_target{} are both slot {}; a slot is written at "
+                      "most once a call",
+                      place_of(written[i - 1]), place_of(written[i]), written[i].slot));
     }
   }
   if (!source || !same_pool) return;
   for (std::int64_t row = 0; row < rows; ++row) {
-    auto const slot = index_at(source, row);
+    if (all_none(source, row)) continue;
+    auto const slot = source_slot(source, num_accepted, row);
     if (slot < 0) continue;
-    auto const writer = std::lower_bound(written.begin(), written.end(), slot_use{slot, 0});
-    if (writer != written.end() && writer->slot == slot && writer->row != row) {
+    auto const writer = std::lower_bound(written.begin(), written.end(), slot_use{0, slot});
+    if (writer != written.end() && writer->slot == slot && writer->entry / tokens != row) {
       checker.fail(
-          fmt::format("state_source[{}] reads slot {}, which state_target[{}] writes in "
-                      "the same call",
-                      row, slot, writer->row));
+          fmt::format("state_source of row {} reads slot {}, which state_target{} writes in the "
+                      "same call",
+                      row, slot, place_of(*writer)));
     }
   }
 }

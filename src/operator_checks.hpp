@@ -4,6 +4,7 @@
 
 #include <mambatile/plan.hpp>
 #include <mambatile/scan.hpp>
+#include <mambatile/state_update.hpp>
 
 // What every operator brings to the API's edge: three functions per problem type, found by
 // overload resolution in operator_plan.
@@ -14,14 +15,26 @@ namespace detail {
 
 /// Throws invalid_argument where the problem breaks a rule that holds for every backend.
 void validate(scan_problem const& problem);
+void validate(state_update_problem const& problem);
+
+/// What no backend serves, with the reason; the answer to a valid problem before a backend is
+/// asked.
+template <class Problem>
+[[nodiscard]] support general_support(Problem const& /*problem*/) {
+  return {true, {}};
+}
+[[nodiscard]] support general_support(state_update_problem const& problem);
 
 /// Host scratch that check needs, taken from the front of the plan's workspace.
 [[nodiscard]] std::size_t check_bytes(scan_problem const& problem, device where);
+[[nodiscard]] std::size_t check_bytes(state_update_problem const& problem, device where);
 
 /// Throws invalid_argument or unsupported where the arguments do not fit the problem. Reads index
 /// arrays when they are on the host; writes nothing but `scratch`.
 void check(scan_problem const& problem, scan_arguments const& arguments, device where,
            workspace_view scratch);
+void check(state_update_problem const& problem, state_update_arguments const& arguments,
+           device where, workspace_view scratch);
 
 }  // namespace detail
 }  // namespace v0

@@ -109,6 +109,7 @@ support backend::supports(Problem const& problem, device where) const {
   } catch (invalid_argument const& broken) {
     return {false, broken.what()};
   }
+  if (auto general = detail::general_support(problem); !general) return general;
   if (where.kind != kind()) {
     return {false, fmt::format("{}: the {} backend does not serve device {}",
                                Problem::operator_name, name(), to_string(where))};

@@ -13,6 +13,7 @@
 #include "operator_checks.hpp"
 #include "overlap.hpp"
 #include "problem_checks.hpp"
+#include "recurrence_problems.hpp"
 
 namespace mambatile {
 inline namespace v0 {
@@ -26,19 +27,7 @@ std::int64_t rows_of(scan_problem const& problem, scan_arguments const& argument
 
 void check_presence(argument_checker const& checker, scan_problem const& problem,
                     scan_arguments const& arguments) {
-  checker.presence({"D", arguments.D}, problem.D != skip::none,
-                   fmt::format("D = {}", to_string(problem.D)));
-  checker.presence({"z", arguments.z}, problem.has_z, fmt::format("has_z = {}", problem.has_z));
-  checker.presence({"dt_bias", arguments.dt_bias}, problem.has_dt_bias,
-                   fmt::format("has_dt_bias = {}", problem.has_dt_bias));
-  checker.presence({"initial_states", arguments.initial_states}, problem.has_initial_states,
-                   fmt::format("has_initial_states = {}", problem.has_initial_states));
-  checker.presence({"final_states", arguments.final_states}, problem.has_final_states,
-                   fmt::format("has_final_states = {}", problem.has_final_states));
-  checker.presence({"state_source", arguments.state_source}, problem.has_state_source,
-                   fmt::format("has_state_source = {}", problem.has_state_source));
-  checker.presence({"state_target", arguments.state_target}, problem.has_state_target,
-                   fmt::format("has_state_target = {}", problem.has_state_target));
+  check_recurrence_presence(checker, problem, arguments);
   checker.presence({"total_decay", arguments.total_decay}, problem.has_total_decay,
                    fmt::format("has_total_decay = {}", problem.has_total_decay));
   checker.presence({"intermediate_states", arguments.intermediate_states},
@@ -138,7 +127,7 @@ void check_indices(argument_checker const& checker, scan_problem const& problem,
                 arguments.final_states.extent(0));
     bool const same_pool = problem.has_initial_states &&
                            is_identical(arguments.initial_states, arguments.final_states);
-    check_slot_targets(checker, arguments.state_target, arguments.state_source, same_pool,
+    check_slot_targets(checker, arguments.state_target, arguments.state_source, {}, same_pool,
                        scratch.data);
   }
 }
@@ -147,28 +136,10 @@ void check_indices(argument_checker const& checker, scan_problem const& problem,
 
 void validate(scan_problem const& problem) {
   problem_checker const checker(scan_problem::operator_name);
-  checker.not_negative("max_batch", problem.max_batch);
-  checker.not_negative("max_seqlen", problem.max_seqlen);
+  validate_recurrence(checker, problem);
   checker.not_negative("max_sequences", problem.max_sequences);
-  checker.not_negative("nheads", problem.nheads);
-  checker.not_negative("headdim", problem.headdim);
-  checker.not_negative("dstate", problem.dstate);
   checker.not_negative("intermediate_every", problem.intermediate_every);
   checker.not_negative("chunk_size", problem.chunk_size);
-  checker.not_negative("threads", problem.threads);
-  checker.groups(problem.nheads, problem.ngroups);
-  checker.floating("io", problem.io);
-  checker.floating("dt", problem.dt);
-  checker.floating("state", problem.state);
-  checker.limits(problem.dt_limit);
-  checker.parameter_type("D_type", problem.D_type, problem.io);
-  checker.parameter_type("dt_bias_type", problem.dt_bias_type, problem.io);
-  if (problem.has_state_source && !problem.has_initial_states) {
-    checker.fail("has_state_source = true needs has_initial_states = true, the pool it reads from");
-  }
-  if (problem.has_state_target && !problem.has_final_states) {
-    checker.fail("has_state_target = true needs has_final_states = true, the pool it writes to");
-  }
   if (problem.pack == packing::cu_seqlens && problem.max_batch > 1) {
     checker.fail(
         fmt::format("max_batch = {}, but packed sequences (pack = cu_seqlens) lie in one "
@@ -194,38 +165,10 @@ void check(scan_problem const& problem, scan_arguments const& arguments, device 
     checker.fail("cu_seqlens and seq_idx were both given; a call is packed one way or the other");
   }
   check_presence(checker, problem, arguments);
-  checker.rank({"x", arguments.x}, 4, "(batch, seqlen, nheads, headdim)");
+  check_recurrence_tensors(checker, problem, arguments);
 
   expected_axis const batch{"batch", arguments.x.extent(0)};
   expected_axis const seqlen{"seqlen", arguments.x.extent(1)};
-  expected_axis const nheads{"nheads", problem.nheads};
-  expected_axis const headdim{"headdim", problem.headdim};
-  expected_axis const ngroups{"ngroups", problem.ngroups};
-  expected_axis const dstate{"dstate", problem.dstate};
-
-  for (named_tensor const& tensor :
-       {named_tensor{"x", arguments.x}, {"z", arguments.z}, {"out", arguments.out}}) {
-    if (tensor.name == "z" && !problem.has_z) continue;
-    checker.tensor(tensor, problem.io, {batch, seqlen, nheads, headdim});
-    checker.inner_stride(tensor);
-  }
-  checker.tensor({"dt", arguments.dt}, problem.dt, {batch, seqlen, nheads});
-  checker.tensor({"A", arguments.A}, dtype::f32, {nheads});
-  for (named_tensor const& tensor : {named_tensor{"B", arguments.B}, {"C", arguments.C}}) {
-    checker.tensor(tensor, problem.io, {batch, seqlen, ngroups, dstate});
-    checker.inner_stride(tensor);
-  }
-  if (problem.D == skip::per_head) {
-    checker.tensor({"D", arguments.D}, problem.D_type, {nheads});
-  } else if (problem.D == skip::per_channel) {
-    checker.tensor({"D", arguments.D}, problem.D_type, {nheads, headdim});
-  }
-  if (problem.has_dt_bias) {
-    checker.tensor({"dt_bias", arguments.dt_bias}, problem.dt_bias_type, {nheads});
-  }
-  checker.capacity("batch", batch.extent, "max_batch", problem.max_batch);
-  checker.capacity("seqlen", seqlen.extent, "max_seqlen", problem.max_seqlen);
-
   if (problem.pack == packing::cu_seqlens) {
     if (batch.extent != 1) {
       checker.fail(fmt::format("x has shape {}, but packed sequences (cu_seqlens) need batch = 1",

@@ -6,6 +6,7 @@
 #include <mambatile/backend.hpp>
 #include <mambatile/export.hpp>
 #include <mambatile/scan.hpp>
+#include <mambatile/state_update.hpp>
 
 /// @file
 /// Short calls: operators without plans and workspaces in sight.
@@ -46,6 +47,12 @@ MAMBATILE_EXPORT void chunk_scan(context& with, scan_arguments const& arguments,
                                  scan_options const& options, queue on);
 MAMBATILE_EXPORT void chunk_scan(context& with, scan_arguments const& arguments,
                                  scan_options const& options = {});
+
+/// state_update in one call, on the context's device.
+MAMBATILE_EXPORT void state_update(context& with, state_update_arguments const& arguments,
+                                   state_update_options const& options, queue on);
+MAMBATILE_EXPORT void state_update(context& with, state_update_arguments const& arguments,
+                                   state_update_options const& options = {});
 
 }  // namespace v0
 }  // namespace mambatile

@@ -8,7 +8,9 @@
 #include <mambatile/dtype.hpp>
 #include <mambatile/errors.hpp>
 #include <mambatile/plan.hpp>
+#include <mambatile/recurrence.hpp>
 #include <mambatile/safetensors.hpp>
 #include <mambatile/scan.hpp>
+#include <mambatile/state_update.hpp>
 #include <mambatile/tensor_view.hpp>
 #include <mambatile/version.hpp>

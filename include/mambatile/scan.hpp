@@ -11,29 +11,15 @@
 #include <mambatile/dtype.hpp>
 #include <mambatile/export.hpp>
 #include <mambatile/plan.hpp>
+#include <mambatile/recurrence.hpp>
 #include <mambatile/tensor_view.hpp>
 
 /// @file
-/// chunk_scan: the Mamba-2 scan over whole sequences (prefill).
-///
-/// Source: Dao and Gu, "Transformers are SSMs" (2024), sections 6 and 7. Per batch row and head:
-///
-///     r = dt + dt_bias     s = dt_softplus ? softplus(r) : r     delta = clamp(s, dt_limit)
-///     S_t = exp(delta_t A) S_{t-1} + delta_t x_t (outer) B_t
-///     y_t = S_t C_t + D x_t      out_t = z ? y_t silu(z_t) : y_t
-///
-/// Head i reads group i / (nheads / ngroups) of B and C. Everything is accumulated in f32 or
-/// better. The result does not depend on the chunk that a backend works in.
+/// chunk_scan: the Mamba-2 scan over whole sequences (prefill). recurrence.hpp has the formulas.
+/// The result does not depend on the chunk that a backend works in.
 
 namespace mambatile {
 inline namespace v0 {
-
-/// The skip connection D x.
-enum class skip : std::uint8_t {
-  none,
-  per_head,     ///< D has shape (nheads)
-  per_channel,  ///< D has shape (nheads, headdim)
-};
 
 /// How sequences lie in the token axis.
 enum class packing : std::uint8_t {
@@ -48,14 +34,6 @@ enum class products : std::uint8_t {
   tf32,      ///< operands may be rounded to tf32 where the device has it
 };
 
-[[nodiscard]] constexpr std::string_view to_string(skip value) noexcept {
-  switch (value) {
-    case skip::none: return "none";
-    case skip::per_head: return "per_head";
-    case skip::per_channel: return "per_channel";
-  }
-  return "unknown";
-}
 [[nodiscard]] constexpr std::string_view to_string(packing value) noexcept {
   switch (value) {
     case packing::dense: return "dense";

@@ -1,0 +1,190 @@
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <mambatile/state_update.hpp>
+
+#include "argument_checks.hpp"
+#include "operator_checks.hpp"
+#include "overlap.hpp"
+#include "problem_checks.hpp"
+#include "recurrence_problems.hpp"
+#include "state_ends.hpp"
+#include "state_update_forms.hpp"
+
+namespace mambatile {
+inline namespace v0 {
+namespace detail {
+namespace {
+
+using problem_type = state_update_problem;
+using arguments_type = state_update_arguments;
+
+void check_overlaps(argument_checker const& checker, arguments_type const& arguments) {
+  std::array<named_tensor, 13> const inputs = {{
+      {"x", arguments.x},
+      {"dt", arguments.dt},
+      {"A", arguments.A},
+      {"B", arguments.B},
+      {"C", arguments.C},
+      {"D", arguments.D},
+      {"z", arguments.z},
+      {"dt_bias", arguments.dt_bias},
+      {"state_source", arguments.state_source},
+      {"state_target", arguments.state_target},
+      {"num_accepted", arguments.num_accepted},
+      {"row_ids", arguments.row_ids},
+      {"initial_states", arguments.initial_states},
+  }};
+  named_tensor const out{"out", arguments.out};
+  named_tensor const final_states{"final_states", arguments.final_states};
+  checker.distinct_elements(out);
+  checker.distinct_elements(final_states);
+  checker.disjoint(out, final_states);
+  for (auto const& input : inputs) {
+    checker.disjoint(out, input);
+    if (input.name == "initial_states") {
+      checker.disjoint_or_identical(final_states, input);
+    } else {
+      checker.disjoint(final_states, input);
+    }
+  }
+}
+
+void check_accepted(argument_checker const& checker, problem_type const& problem,
+                    arguments_type const& arguments, std::int64_t batch) {
+  bool const has_slots = problem.has_state_source;
+  auto const stored =
+      has_slots ? arguments.state_source.extent(1) : arguments.initial_states.extent(1);
+  for (std::int64_t row = 0; row < batch; ++row) {
+    if (is_padding(problem, arguments, row)) continue;
+    auto const accepted = index_at(arguments.num_accepted, row);
+    if (accepted >= 1 && accepted <= stored) continue;
+    checker.fail(
+        fmt::format("num_accepted[{}] = {}, but it must be 1 to {}, the states per row of {}", row,
+                    accepted, stored, has_slots ? "state_source" : "initial_states"));
+  }
+}
+
+void check_indices(argument_checker const& checker, problem_type const& problem,
+                   arguments_type const& arguments, workspace_view scratch) {
+  auto const batch = arguments.x.extent(0);
+  if (problem.has_state_source) {
+    check_slots(checker, {"state_source", arguments.state_source},
+                arguments.initial_states.extent(0));
+  }
+  if (problem.has_state_target) {
+    check_slots(checker, {"state_target", arguments.state_target},
+                arguments.final_states.extent(0));
+  }
+  if (problem.per_token_source) check_accepted(checker, problem, arguments, batch);
+  if (problem.has_state_target) {
+    bool const same_pool = problem.has_initial_states &&
+                           is_identical(arguments.initial_states, arguments.final_states);
+    check_slot_targets(checker, arguments.state_target, arguments.state_source,
+                       arguments.num_accepted, same_pool, scratch.data);
+  }
+}
+
+}  // namespace
+
+void validate(problem_type const& problem) {
+  problem_checker const checker(problem_type::operator_name);
+  validate_recurrence(checker, problem);
+  if (problem.per_token_source && !problem.has_initial_states) {
+    checker.fail("per_token_source = true needs has_initial_states = true, the states it picks");
+  }
+  if (problem.per_token_target && !problem.has_final_states) {
+    checker.fail("per_token_target = true needs has_final_states = true, the states it writes");
+  }
+  if (problem.skip_padding &&
+      !(problem.has_state_source && problem.has_state_target == problem.has_final_states)) {
+    checker.fail(
+        "skip_padding = true needs has_state_source = true, and has_state_target = true where "
+        "states are written: a row is padding where all its slots are -1");
+  }
+  bool const is_stochastic = problem.state_rounding == rounding::stochastic;
+  if (is_stochastic && (problem.state == dtype::f32 || !problem.has_final_states)) {
+    checker.fail(fmt::format(
+        "state_rounding = stochastic needs a state of bf16 or f16 that is written, but state = {} "
+        "and has_final_states = {}",
+        to_string(problem.state), problem.has_final_states));
+  }
+  if (problem.has_row_ids && !is_stochastic) {
+    checker.fail("has_row_ids = true belongs to state_rounding = stochastic");
+  }
+}
+
+support general_support(problem_type const& problem) {
+  if (problem.untied_dt) {
+    return {false, fmt::format("{}: untied dt, a step size per channel, is not supported; expected "
+                               "one per head",
+                               problem_type::operator_name)};
+  }
+  if (problem.untied_A) {
+    return {false, fmt::format("{}: untied A, a decay per state element, is not supported; "
+                               "expected one per head, shape (nheads)",
+                               problem_type::operator_name)};
+  }
+  return {true, {}};
+}
+
+std::size_t check_bytes(problem_type const& problem, device where) {
+  if (!problem.has_state_target || where.kind != device_kind::host) return 0;
+  return slot_scratch_bytes(problem.max_batch *
+                            (problem.per_token_target ? problem.max_seqlen : 1));
+}
+
+void check(problem_type const& problem, arguments_type const& given, device where,
+           workspace_view scratch) {
+  argument_checker const checker(problem_type::operator_name, where);
+  check_recurrence_presence(checker, problem, given);
+  checker.presence({"num_accepted", given.num_accepted}, problem.per_token_source,
+                   fmt::format("per_token_source = {}", problem.per_token_source));
+  checker.presence({"row_ids", given.row_ids}, problem.has_row_ids,
+                   fmt::format("has_row_ids = {}", problem.has_row_ids));
+  if (given.x.rank == 3) {
+    // With the token axis left out, the others' ranks are checked before one is put in.
+    checker.rank({"dt", given.dt}, 2, "(batch, nheads)");
+    checker.rank({"B", given.B}, 3, "(batch, ngroups, dstate)");
+    checker.rank({"C", given.C}, 3, "(batch, ngroups, dstate)");
+    checker.rank({"out", given.out}, 3, "(batch, nheads, headdim)");
+    if (problem.has_z) checker.rank({"z", given.z}, 3, "(batch, nheads, headdim)");
+  }
+  auto const arguments = with_token_axis(given);
+  check_recurrence_tensors(checker, problem, arguments);
+
+  auto const batch = arguments.x.extent(0);
+  std::array<expected_axis, 3> const inner = {
+      {{"nheads", problem.nheads}, {"headdim", problem.headdim}, {"dstate", problem.dstate}}};
+  if (problem.has_initial_states) {
+    check_state_end(checker, problem.state,
+                    {.states = {"initial_states", arguments.initial_states},
+                     .slots = {"state_source", arguments.state_source},
+                     .has_slots = problem.has_state_source,
+                     .per_token = problem.per_token_source},
+                    batch, inner);
+  }
+  if (problem.has_final_states) {
+    check_state_end(checker, problem.state,
+                    {.states = {"final_states", arguments.final_states},
+                     .slots = {"state_target", arguments.state_target},
+                     .has_slots = problem.has_state_target,
+                     .per_token = problem.per_token_target,
+                     .columns = arguments.x.extent(1)},
+                    batch, inner);
+  }
+  for (named_tensor const& tensor :
+       {named_tensor{"num_accepted", arguments.num_accepted}, {"row_ids", arguments.row_ids}}) {
+    if (tensor.view) checker.tensor(tensor, dtype::i32, {{"batch", batch}});
+  }
+  check_overlaps(checker, arguments);
+  if (where.kind == device_kind::host) check_indices(checker, problem, arguments, scratch);
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace mambatile
