@@ -1,12 +1,15 @@
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include <mambatile/plan.hpp>
+#include <mambatile/scan.hpp>
 
 #include "backend_implementation.hpp"
 #include "cpu_features.hpp"
+#include "operators.hpp"
 #include "runtime.hpp"
 
 // Compiled for any CPU of the architecture, unlike the rest of the folder: what runs before
@@ -42,6 +45,19 @@ class kokkos_backend final : public detail::host_backend_implementation {
     int const threads = runtime_threads();
     return threads == 0 ? fmt::format("{}, {} (not started)", vectors, runtime_name())
                         : fmt::format("{}, {} with {} threads", vectors, runtime_name(), threads);
+  }
+
+  // One pair per operator.
+  using detail::all_operators::plan;
+  using detail::all_operators::supports;
+
+  [[nodiscard]] support supports(scan_problem const& problem, device /*where*/) const override {
+    return scan_support(problem);
+  }
+  [[nodiscard]] std::shared_ptr<detail::plan_implementation<scan_problem> const> plan(
+      scan_problem const& problem, device /*where*/) const override {
+    start_runtime();
+    return make_scan_plan(problem);
   }
 };
 

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+
+#include <mambatile/plan.hpp>
+#include <mambatile/scan.hpp>
+
+#include "backend_implementation.hpp"
+
+// What each operator's files offer to the backend class: its predicate and its plan. Plans are made
+// once the runtime has been started.
+
+namespace mambatile {
+inline namespace v0 {
+namespace kokkos {
+
+[[nodiscard]] support scan_support(scan_problem const& problem);
+[[nodiscard]] std::shared_ptr<detail::plan_implementation<scan_problem> const> make_scan_plan(
+    scan_problem const& problem);
+
+}  // namespace kokkos
+}  // namespace v0
+}  // namespace mambatile
