@@ -8,6 +8,8 @@
 #include <utility>
 
 #include <mambatile/backend.hpp>
+#include <mambatile/conv1d.hpp>
+#include <mambatile/norm.hpp>
 #include <mambatile/scan.hpp>
 #include <mambatile/state_update.hpp>
 
@@ -26,7 +28,8 @@ using plan_list = std::list<operator_plan<Problem>>;
 struct context::storage {
   backend const* served_by;
   device where;
-  std::tuple<plan_list<scan_problem>, plan_list<state_update_problem>>
+  std::tuple<plan_list<scan_problem>, plan_list<state_update_problem>, plan_list<conv1d_problem>,
+             plan_list<conv1d_update_problem>, plan_list<gated_rms_norm_problem>>
       plans;  // most recently used first
   buffer memory;
 };
@@ -65,6 +68,11 @@ operator_plan<Problem> const& context::plan(Problem const& problem) {
 template MAMBATILE_EXPORT operator_plan<scan_problem> const& context::plan(scan_problem const&);
 template MAMBATILE_EXPORT operator_plan<state_update_problem> const& context::plan(
     state_update_problem const&);
+template MAMBATILE_EXPORT operator_plan<conv1d_problem> const& context::plan(conv1d_problem const&);
+template MAMBATILE_EXPORT operator_plan<conv1d_update_problem> const& context::plan(
+    conv1d_update_problem const&);
+template MAMBATILE_EXPORT operator_plan<gated_rms_norm_problem> const& context::plan(
+    gated_rms_norm_problem const&);
 
 workspace_view context::workspace(std::size_t bytes, queue on) {
   auto& memory = storage_->memory;
@@ -108,6 +116,36 @@ void state_update(context& with, state_update_arguments const& arguments,
 
 void state_update(context& with, state_update_arguments const& arguments,
                   state_update_options const& options) {
+  run(with, arguments, options, queue{.where = with.where()});
+}
+
+void causal_conv1d(context& with, conv1d_arguments const& arguments, conv1d_options const& options,
+                   queue on) {
+  run(with, arguments, options, on);
+}
+
+void causal_conv1d(context& with, conv1d_arguments const& arguments,
+                   conv1d_options const& options) {
+  run(with, arguments, options, queue{.where = with.where()});
+}
+
+void causal_conv1d_update(context& with, conv1d_update_arguments const& arguments,
+                          conv1d_update_options const& options, queue on) {
+  run(with, arguments, options, on);
+}
+
+void causal_conv1d_update(context& with, conv1d_update_arguments const& arguments,
+                          conv1d_update_options const& options) {
+  run(with, arguments, options, queue{.where = with.where()});
+}
+
+void gated_rms_norm(context& with, gated_rms_norm_arguments const& arguments,
+                    gated_rms_norm_options const& options, queue on) {
+  run(with, arguments, options, on);
+}
+
+void gated_rms_norm(context& with, gated_rms_norm_arguments const& arguments,
+                    gated_rms_norm_options const& options) {
   run(with, arguments, options, queue{.where = with.where()});
 }
 

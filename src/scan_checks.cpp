@@ -1,7 +1,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -170,22 +169,8 @@ void check(scan_problem const& problem, scan_arguments const& arguments, device 
   expected_axis const batch{"batch", arguments.x.extent(0)};
   expected_axis const seqlen{"seqlen", arguments.x.extent(1)};
   if (problem.pack == packing::cu_seqlens) {
-    if (batch.extent != 1) {
-      checker.fail(fmt::format("x has shape {}, but packed sequences (cu_seqlens) need batch = 1",
-                               shape_string(arguments.x)));
-    }
-    checker.rank({"cu_seqlens", arguments.cu_seqlens}, 1, "(sequences + 1)");
-    if (arguments.cu_seqlens.extent(0) < 1) {
-      checker.fail("cu_seqlens has shape (0); expected (sequences + 1), at least one entry");
-    }
-    checker.tensor({"cu_seqlens", arguments.cu_seqlens}, dtype::i32,
-                   {{"sequences + 1", arguments.cu_seqlens.extent(0)}});
-    checker.capacity("sequences", arguments.cu_seqlens.extent(0) - 1, "max_sequences",
-                     problem.max_sequences);
-    if (seqlen.extent > std::numeric_limits<std::int32_t>::max()) {
-      checker.fail_unsupported(fmt::format(
-          "seqlen = {} is more than cu_seqlens, an i32 array, can index", seqlen.extent));
-    }
+    check_cu_seqlens_tensor(checker, arguments.cu_seqlens, batch.extent, seqlen.extent,
+                            problem.max_sequences);
   }
   if (problem.pack == packing::seq_idx) {
     checker.tensor({"seq_idx", arguments.seq_idx}, dtype::i32, {batch, seqlen});

@@ -4,7 +4,9 @@
 #include <memory>
 
 #include <mambatile/backend.hpp>
+#include <mambatile/conv1d.hpp>
 #include <mambatile/export.hpp>
+#include <mambatile/norm.hpp>
 #include <mambatile/scan.hpp>
 #include <mambatile/state_update.hpp>
 
@@ -53,6 +55,24 @@ MAMBATILE_EXPORT void state_update(context& with, state_update_arguments const& 
                                    state_update_options const& options, queue on);
 MAMBATILE_EXPORT void state_update(context& with, state_update_arguments const& arguments,
                                    state_update_options const& options = {});
+
+/// causal_conv1d in one call, on the context's device.
+MAMBATILE_EXPORT void causal_conv1d(context& with, conv1d_arguments const& arguments,
+                                    conv1d_options const& options, queue on);
+MAMBATILE_EXPORT void causal_conv1d(context& with, conv1d_arguments const& arguments,
+                                    conv1d_options const& options = {});
+
+/// causal_conv1d_update in one call, on the context's device.
+MAMBATILE_EXPORT void causal_conv1d_update(context& with, conv1d_update_arguments const& arguments,
+                                           conv1d_update_options const& options, queue on);
+MAMBATILE_EXPORT void causal_conv1d_update(context& with, conv1d_update_arguments const& arguments,
+                                           conv1d_update_options const& options = {});
+
+/// gated_rms_norm in one call, on the context's device.
+MAMBATILE_EXPORT void gated_rms_norm(context& with, gated_rms_norm_arguments const& arguments,
+                                     gated_rms_norm_options const& options, queue on);
+MAMBATILE_EXPORT void gated_rms_norm(context& with, gated_rms_norm_arguments const& arguments,
+                                     gated_rms_norm_options const& options = {});
 
 }  // namespace v0
 }  // namespace mambatile

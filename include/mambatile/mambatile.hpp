@@ -5,8 +5,11 @@
 
 #include <mambatile/backend.hpp>
 #include <mambatile/context.hpp>
+#include <mambatile/conv1d.hpp>
 #include <mambatile/dtype.hpp>
 #include <mambatile/errors.hpp>
+#include <mambatile/norm.hpp>
+#include <mambatile/packing.hpp>
 #include <mambatile/plan.hpp>
 #include <mambatile/recurrence.hpp>
 #include <mambatile/safetensors.hpp>

@@ -10,6 +10,7 @@
 
 #include <mambatile/dtype.hpp>
 #include <mambatile/export.hpp>
+#include <mambatile/packing.hpp>
 #include <mambatile/plan.hpp>
 #include <mambatile/recurrence.hpp>
 #include <mambatile/tensor_view.hpp>
@@ -21,27 +22,12 @@
 namespace mambatile {
 inline namespace v0 {
 
-/// How sequences lie in the token axis.
-enum class packing : std::uint8_t {
-  dense,       ///< one sequence per batch row
-  cu_seqlens,  ///< batch = 1; sequence i owns the tokens [cu_seqlens[i], cu_seqlens[i + 1])
-  seq_idx,     ///< each token names its sequence; -1 is padding
-};
-
 /// Arithmetic of matrix products with f32 operands.
 enum class products : std::uint8_t {
   accurate,  ///< f32 throughout
   tf32,      ///< operands may be rounded to tf32 where the device has it
 };
 
-[[nodiscard]] constexpr std::string_view to_string(packing value) noexcept {
-  switch (value) {
-    case packing::dense: return "dense";
-    case packing::cu_seqlens: return "cu_seqlens";
-    case packing::seq_idx: return "seq_idx";
-  }
-  return "unknown";
-}
 [[nodiscard]] constexpr std::string_view to_string(products value) noexcept {
   switch (value) {
     case products::accurate: return "accurate";

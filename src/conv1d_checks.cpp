@@ -1,0 +1,354 @@
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <mambatile/conv1d.hpp>
+#include <mambatile/errors.hpp>
+
+#include "argument_checks.hpp"
+#include "conv1d_forms.hpp"
+#include "operator_checks.hpp"
+#include "overlap.hpp"
+#include "problem_checks.hpp"
+#include "state_ends.hpp"
+
+// Written once, for the update; a causal_conv1d is checked as the update that it is, under its own
+// name.
+
+namespace mambatile {
+inline namespace v0 {
+namespace detail {
+namespace {
+
+using problem_type = conv1d_update_problem;
+using arguments_type = conv1d_update_arguments;
+
+void validate_as_update(std::string_view operator_name, problem_type const& problem) {
+  problem_checker const checker(operator_name);
+  checker.not_negative("max_batch", problem.max_batch);
+  checker.not_negative("max_seqlen", problem.max_seqlen);
+  checker.not_negative("max_sequences", problem.max_sequences);
+  checker.not_negative("max_targets", problem.max_targets);
+  checker.not_negative("channels", problem.channels);
+  checker.not_negative("state_len", problem.state_len);
+  checker.not_negative("threads", problem.threads);
+  if (problem.width < 1) {
+    checker.fail(fmt::format("width = {}, but it must be at least 1", problem.width));
+  }
+  checker.floating("io", problem.io);
+  checker.parameter_type("weight", problem.weight, problem.io);
+  checker.parameter_type("bias", problem.bias, problem.io);
+  checker.parameter_type("state", problem.state, problem.io);
+
+  bool const has_states = problem.has_initial_states || problem.has_final_states;
+  if (has_states && problem.state_len < problem.width - 1) {
+    checker.fail(fmt::format("state_len = {}, but states must hold at least width - 1 = {} inputs",
+                             problem.state_len, problem.width - 1));
+  }
+  if (problem.circular && !has_states) {
+    checker.fail("circular = true needs has_initial_states or has_final_states = true");
+  }
+  if (problem.circular && problem.state_len < 1) {
+    checker.fail("state_len = 0, but a ring (circular = true) needs at least one column");
+  }
+  if (problem.has_state_source && !problem.has_initial_states) {
+    checker.fail("has_state_source = true needs has_initial_states = true, the pool it reads from");
+  }
+  if (problem.has_state_target && !problem.has_final_states) {
+    checker.fail("has_state_target = true needs has_final_states = true, the pool it writes to");
+  }
+  if (problem.has_num_accepted && !problem.has_initial_states) {
+    checker.fail("has_num_accepted = true needs has_initial_states = true, what it goes back in");
+  }
+  if (problem.per_token_source && !problem.has_num_accepted) {
+    checker.fail("per_token_source = true needs has_num_accepted = true, which picks the state");
+  }
+  if (problem.has_num_previous && !problem.has_num_accepted) {
+    checker.fail("has_num_previous = true needs has_num_accepted = true");
+  }
+  if (problem.per_token_target && !problem.has_final_states) {
+    checker.fail("per_token_target = true needs has_final_states = true, where the states go");
+  }
+  if (!problem.per_token_target && problem.max_targets != 0) {
+    checker.fail(
+        fmt::format("max_targets = {} belongs to per_token_target = true", problem.max_targets));
+  }
+  if (problem.skip_padding &&
+      !(problem.has_state_source && problem.has_state_target == problem.has_final_states)) {
+    checker.fail(
+        "skip_padding = true needs has_state_source = true, and has_state_target = true where "
+        "states are written: a row is padding where all its slots are -1");
+  }
+  if (problem.pack == packing::cu_seqlens && problem.max_batch > 1) {
+    checker.fail(
+        fmt::format("max_batch = {}, but packed sequences (pack = cu_seqlens) lie in one "
+                    "row",
+                    problem.max_batch));
+  }
+  if (problem.pack != packing::cu_seqlens && problem.max_sequences != 0) {
+    checker.fail(fmt::format("max_sequences = {} belongs to pack = cu_seqlens, but pack = {}",
+                             problem.max_sequences, to_string(problem.pack)));
+  }
+}
+
+std::size_t check_bytes_as_update(problem_type const& problem, device where) {
+  if (!problem.has_state_target || where.kind != device_kind::host) return 0;
+  auto const rows = problem.pack == packing::cu_seqlens ? problem.max_sequences : problem.max_batch;
+  return slot_scratch_bytes(problem.per_token_target ? rows * problem.max_targets : rows);
+}
+
+void check_presence(argument_checker const& checker, problem_type const& problem,
+                    arguments_type const& arguments) {
+  auto const flag = [&](std::string_view name, const_tensor_view const& view,
+                        std::string_view field, bool expected) {
+    checker.presence({name, view}, expected, fmt::format("{} = {}", field, expected));
+  };
+  flag("bias", arguments.bias, "has_bias", problem.has_bias);
+  flag("initial_states", arguments.initial_states, "has_initial_states",
+       problem.has_initial_states);
+  flag("final_states", arguments.final_states, "has_final_states", problem.has_final_states);
+  flag("state_source", arguments.state_source, "has_state_source", problem.has_state_source);
+  flag("state_target", arguments.state_target, "has_state_target", problem.has_state_target);
+  flag("cache_seqlens", arguments.cache_seqlens, "circular", problem.circular);
+  flag("num_accepted", arguments.num_accepted, "has_num_accepted", problem.has_num_accepted);
+  flag("num_previous", arguments.num_previous, "has_num_previous", problem.has_num_previous);
+  auto const pack = fmt::format("pack = {}", to_string(problem.pack));
+  checker.presence({"cu_seqlens", arguments.cu_seqlens}, problem.pack == packing::cu_seqlens, pack);
+  checker.presence({"seq_idx", arguments.seq_idx}, problem.pack == packing::seq_idx, pack);
+}
+
+void check_overlaps(argument_checker const& checker, arguments_type const& arguments) {
+  std::array<named_tensor, 11> const inputs = {{
+      {"x", arguments.x},
+      {"weight", arguments.weight},
+      {"bias", arguments.bias},
+      {"cu_seqlens", arguments.cu_seqlens},
+      {"seq_idx", arguments.seq_idx},
+      {"state_source", arguments.state_source},
+      {"state_target", arguments.state_target},
+      {"cache_seqlens", arguments.cache_seqlens},
+      {"num_accepted", arguments.num_accepted},
+      {"num_previous", arguments.num_previous},
+      {"initial_states", arguments.initial_states},
+  }};
+  named_tensor const out{"out", arguments.out};
+  named_tensor const final_states{"final_states", arguments.final_states};
+  checker.distinct_elements(out);
+  checker.distinct_elements(final_states);
+  checker.disjoint(out, final_states);
+  for (auto const& input : inputs) {
+    checker.disjoint(out, input);
+    if (input.name == "initial_states") {
+      checker.disjoint_or_identical(final_states, input);
+    } else {
+      checker.disjoint(final_states, input);
+    }
+  }
+}
+
+// All slots of a row's are -1, in a call that skips such rows.
+bool is_skipped(problem_type const& problem, arguments_type const& arguments, std::int64_t row) {
+  return problem.skip_padding && all_none(arguments.state_source, row) &&
+         (!problem.has_state_target || all_none(arguments.state_target, row));
+}
+
+void check_speculation(argument_checker const& checker, problem_type const& problem,
+                       arguments_type const& arguments, std::int64_t rows) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (is_skipped(problem, arguments, row)) continue;
+    std::int64_t rejected = 0;
+    if (problem.has_num_accepted) {
+      std::int64_t const accepted = index_at(arguments.num_accepted, row);
+      std::int64_t previous = arguments.x.extent(1);
+      std::string_view previous_name = "seqlen";
+      if (problem.pack == packing::cu_seqlens) {
+        previous = index_at(arguments.cu_seqlens, row + 1) - index_at(arguments.cu_seqlens, row);
+        previous_name = "tokens of the row";
+      }
+      if (problem.has_num_previous) {
+        previous = index_at(arguments.num_previous, row);
+        previous_name = "num_previous";
+        if (previous < 0) {
+          checker.fail(
+              fmt::format("num_previous[{}] = {}, but it must not be negative", row, previous));
+        }
+      }
+      std::int64_t const least = problem.per_token_source ? 1 : 0;
+      if (accepted < least) {
+        checker.fail(
+            fmt::format("num_accepted[{}] = {}, but it must be at least {}", row, accepted, least));
+      }
+      if (problem.per_token_source) {
+        auto const columns = problem.has_state_source ? arguments.state_source.extent(1)
+                                                      : arguments.initial_states.extent(1);
+        if (accepted > columns) {
+          checker.fail(fmt::format("num_accepted[{}] = {} is more than the {} states per row of {}",
+                                   row, accepted, columns,
+                                   problem.has_state_source ? "state_source" : "initial_states"));
+        }
+      }
+      bool const counts_back =
+          !problem.per_token_source || problem.has_num_previous || problem.circular;
+      if (counts_back && accepted > previous) {
+        checker.fail(
+            fmt::format("num_accepted[{}] = {} is more than the previous call had; {} = {}", row,
+                        accepted, previous_name, previous));
+      }
+      rejected = counts_back ? previous - accepted : 0;
+      if (!problem.per_token_source && rejected + problem.width - 1 > problem.state_len) {
+        checker.fail(fmt::format(
+            "num_accepted[{}] = {} takes back {} tokens, which needs state_len >= width - 1 + {} = "
+            "{}, but state_len = {}",
+            row, accepted, rejected, rejected, rejected + problem.width - 1, problem.state_len));
+      }
+    }
+    if (problem.circular && index_at(arguments.cache_seqlens, row) < rejected) {
+      checker.fail(fmt::format("cache_seqlens[{}] = {}, but it must be at least {}{}", row,
+                               index_at(arguments.cache_seqlens, row), rejected,
+                               rejected == 0 ? "" : ", the tokens taken back by num_accepted"));
+    }
+  }
+}
+
+void check_indices(argument_checker const& checker, problem_type const& problem,
+                   arguments_type const& arguments, std::int64_t rows, workspace_view scratch) {
+  if (problem.pack == packing::cu_seqlens) {
+    check_cu_seqlens(checker, arguments.cu_seqlens, arguments.x.extent(1));
+    auto const columns = problem.has_state_target ? arguments.state_target.extent(1)
+                                                  : arguments.final_states.extent(1);
+    for (std::int64_t row = 0; problem.per_token_target && row < rows; ++row) {
+      auto const tokens =
+          index_at(arguments.cu_seqlens, row + 1) - index_at(arguments.cu_seqlens, row);
+      if (tokens > columns) {
+        checker.fail(fmt::format(
+            "cu_seqlens gives sequence {} {} tokens, but {} has room for the "
+            "states of {}",
+            row, tokens, problem.has_state_target ? "state_target" : "final_states", columns));
+      }
+    }
+  }
+  if (problem.pack == packing::seq_idx) check_seq_idx(checker, arguments.seq_idx);
+  if (problem.has_state_source) {
+    check_slots(checker, {"state_source", arguments.state_source},
+                arguments.initial_states.extent(0));
+  }
+  if (problem.has_state_target) {
+    check_slots(checker, {"state_target", arguments.state_target},
+                arguments.final_states.extent(0));
+  }
+  check_speculation(checker, problem, arguments, rows);
+  if (problem.has_state_target) {
+    bool const same_pool = problem.has_initial_states &&
+                           is_identical(arguments.initial_states, arguments.final_states);
+    check_slot_targets(checker, arguments.state_target, arguments.state_source,
+                       arguments.num_accepted, same_pool, scratch.data);
+  }
+}
+
+void check_as_update(std::string_view operator_name, problem_type const& problem,
+                     arguments_type arguments, device where, workspace_view scratch) {
+  argument_checker const checker(operator_name, where);
+  if (arguments.cu_seqlens && arguments.seq_idx) {
+    checker.fail("cu_seqlens and seq_idx were both given; a call is packed one way or the other");
+  }
+  check_presence(checker, problem, arguments);
+  bool const has_token_axis =
+      arguments.x.rank != 2 || operator_name == conv1d_problem::operator_name;
+  if (has_token_axis) {
+    checker.rank({"x", arguments.x}, 3, "(batch, seqlen, channels)");
+    checker.rank({"out", arguments.out}, 3, "(batch, seqlen, channels)");
+  } else {
+    checker.rank({"out", arguments.out}, 2, "(batch, channels)");
+    arguments.x = with_token_axis(arguments.x);
+    arguments.out = with_token_axis(arguments.out);
+  }
+  expected_axis const batch{"batch", arguments.x.extent(0)};
+  expected_axis const seqlen{"seqlen", arguments.x.extent(1)};
+  expected_axis const channels{"channels", problem.channels};
+  expected_axis const width{"width", problem.width};
+  checker.tensor({"x", arguments.x}, problem.io, {batch, seqlen, channels});
+  checker.tensor({"weight", arguments.weight}, problem.weight, {channels, width});
+  if (problem.has_bias) checker.tensor({"bias", arguments.bias}, problem.bias, {channels});
+  checker.tensor({"out", arguments.out}, problem.io, {batch, seqlen, channels});
+  checker.capacity("batch", batch.extent, "max_batch", problem.max_batch);
+  checker.capacity("seqlen", seqlen.extent, "max_seqlen", problem.max_seqlen);
+
+  if (problem.pack == packing::cu_seqlens) {
+    check_cu_seqlens_tensor(checker, arguments.cu_seqlens, batch.extent, seqlen.extent,
+                            problem.max_sequences);
+  }
+  if (problem.pack == packing::seq_idx) {
+    checker.tensor({"seq_idx", arguments.seq_idx}, dtype::i32, {batch, seqlen});
+  }
+  auto const rows = rows_of(problem, arguments);
+  std::array<expected_axis, 2> const inner = {
+      {{"channels", problem.channels}, {"state_len", problem.state_len}}};
+  if (problem.has_initial_states) {
+    check_state_end(checker, problem.state,
+                    {.states = {"initial_states", arguments.initial_states},
+                     .slots = {"state_source", arguments.state_source},
+                     .has_slots = problem.has_state_source,
+                     .per_token = problem.per_token_source},
+                    rows, inner);
+  }
+  if (problem.has_final_states) {
+    check_state_end(checker, problem.state,
+                    {.states = {"final_states", arguments.final_states},
+                     .slots = {"state_target", arguments.state_target},
+                     .has_slots = problem.has_state_target,
+                     .per_token = problem.per_token_target,
+                     .columns = problem.pack == packing::cu_seqlens ? -1 : seqlen.extent},
+                    rows, inner);
+    if (problem.per_token_target) {
+      checker.capacity("tokens with a state of their own",
+                       problem.has_state_target ? arguments.state_target.extent(1)
+                                                : arguments.final_states.extent(1),
+                       "max_targets", problem.max_targets);
+    }
+  }
+  for (named_tensor const& tensor : {named_tensor{"cache_seqlens", arguments.cache_seqlens},
+                                     {"num_accepted", arguments.num_accepted},
+                                     {"num_previous", arguments.num_previous}}) {
+    if (tensor.view) checker.tensor(tensor, dtype::i32, {{"rows", rows}});
+  }
+  check_overlaps(checker, arguments);
+  if (where.kind == device_kind::host) check_indices(checker, problem, arguments, rows, scratch);
+}
+
+}  // namespace
+
+void validate(conv1d_problem const& problem) {
+  validate_as_update(conv1d_problem::operator_name, as_update(problem));
+}
+
+void validate(conv1d_update_problem const& problem) {
+  validate_as_update(conv1d_update_problem::operator_name, problem);
+}
+
+std::size_t check_bytes(conv1d_problem const& problem, device where) {
+  return check_bytes_as_update(as_update(problem), where);
+}
+
+std::size_t check_bytes(conv1d_update_problem const& problem, device where) {
+  return check_bytes_as_update(problem, where);
+}
+
+void check(conv1d_problem const& problem, conv1d_arguments const& arguments, device where,
+           workspace_view scratch) {
+  check_as_update(conv1d_problem::operator_name, as_update(problem), as_update(arguments), where,
+                  scratch);
+}
+
+void check(conv1d_update_problem const& problem, conv1d_update_arguments const& arguments,
+           device where, workspace_view scratch) {
+  check_as_update(conv1d_update_problem::operator_name, problem, arguments, where, scratch);
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace mambatile
