@@ -1,0 +1,10 @@
+# Fetches URL into FILE and checks its SHA256; fails otherwise.
+file(DOWNLOAD "${URL}" "${FILE}" TIMEOUT 120 INACTIVITY_TIMEOUT 10 TLS_VERIFY ON STATUS status)
+list(GET status 0 code)
+if(NOT code EQUAL 0)
+  message(FATAL_ERROR "cannot fetch ${URL}: ${status}")
+endif()
+file(SHA256 "${FILE}" got)
+if(NOT got STREQUAL SHA256)
+  message(FATAL_ERROR "${URL} has SHA256 ${got}, not ${SHA256}")
+endif()
