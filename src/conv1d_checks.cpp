@@ -151,32 +151,29 @@ void check_overlaps(argument_checker const& checker, arguments_type const& argum
   }
 }
 
-// All slots of a row's are -1, in a call that skips such rows.
-bool is_skipped(problem_type const& problem, arguments_type const& arguments, std::int64_t row) {
-  return problem.skip_padding && all_none(arguments.state_source, row) &&
-         (!problem.has_state_target || all_none(arguments.state_target, row));
+struct previous_tokens {
+  std::string_view name;
+  std::int64_t count;
+};
+
+// Tokens of the row in the previous call, and what says so.
+previous_tokens previous_of(problem_type const& problem, arguments_type const& arguments,
+                            std::int64_t row) {
+  auto const count = tokens_before(problem, arguments, row);
+  if (problem.has_num_previous) return {"num_previous", count};
+  return {problem.pack == packing::cu_seqlens ? "tokens of the row" : "seqlen", count};
 }
 
 void check_speculation(argument_checker const& checker, problem_type const& problem,
                        arguments_type const& arguments, std::int64_t rows) {
   for (std::int64_t row = 0; row < rows; ++row) {
-    if (is_skipped(problem, arguments, row)) continue;
+    if (is_padding(problem, arguments, row)) continue;
     std::int64_t rejected = 0;
     if (problem.has_num_accepted) {
       std::int64_t const accepted = index_at(arguments.num_accepted, row);
-      std::int64_t previous = arguments.x.extent(1);
-      std::string_view previous_name = "seqlen";
-      if (problem.pack == packing::cu_seqlens) {
-        previous = index_at(arguments.cu_seqlens, row + 1) - index_at(arguments.cu_seqlens, row);
-        previous_name = "tokens of the row";
-      }
-      if (problem.has_num_previous) {
-        previous = index_at(arguments.num_previous, row);
-        previous_name = "num_previous";
-        if (previous < 0) {
-          checker.fail(
-              fmt::format("num_previous[{}] = {}, but it must not be negative", row, previous));
-        }
+      auto const [name, previous] = previous_of(problem, arguments, row);
+      if (previous < 0) {
+        checker.fail(fmt::format("{}[{}] = {}, but it must not be negative", name, row, previous));
       }
       std::int64_t const least = problem.per_token_source ? 1 : 0;
       if (accepted < least) {
@@ -192,14 +189,12 @@ void check_speculation(argument_checker const& checker, problem_type const& prob
                                    problem.has_state_source ? "state_source" : "initial_states"));
         }
       }
-      bool const counts_back =
-          !problem.per_token_source || problem.has_num_previous || problem.circular;
-      if (counts_back && accepted > previous) {
+      if (counts_back(problem) && accepted > previous) {
         checker.fail(
             fmt::format("num_accepted[{}] = {} is more than the previous call had; {} = {}", row,
-                        accepted, previous_name, previous));
+                        accepted, name, previous));
       }
-      rejected = counts_back ? previous - accepted : 0;
+      rejected = counts_back(problem) ? previous - accepted : 0;
       if (!problem.per_token_source && rejected + problem.width - 1 > problem.state_len) {
         checker.fail(fmt::format(
             "num_accepted[{}] = {} takes back {} tokens, which needs state_len >= width - 1 + {} = "

@@ -25,6 +25,58 @@ struct state_end {
 void check_state_end(argument_checker const& checker, dtype type, state_end const& end,
                      std::int64_t rows, std::span<expected_axis const> inner);
 
+// Where the states of a checked call are. Problem and Arguments are those of any operator that
+// steps over a few tokens. Host index arrays.
+
+/// All slots of the row are -1, in a call that skips such rows.
+template <class Problem, class Arguments>
+[[nodiscard]] bool is_padding(Problem const& problem, Arguments const& arguments,
+                              std::int64_t row) noexcept {
+  return problem.skip_padding && all_none(arguments.state_source, row) &&
+         (!problem.has_state_target || all_none(arguments.state_target, row));
+}
+
+/// One row's state: offset of its first element in elements, and whether there is one.
+struct state_place {
+  bool exists = false;
+  std::int64_t offset = 0;
+};
+
+/// Where the row's state is read.
+template <class Problem, class Arguments>
+[[nodiscard]] state_place source_of(Problem const& problem, Arguments const& arguments,
+                                    std::int64_t row) noexcept {
+  if (!problem.has_initial_states) return {};
+  auto const& states = arguments.initial_states;
+  if (problem.has_state_source) {
+    auto const slot = source_slot(arguments.state_source, arguments.num_accepted, row);
+    return {slot >= 0, slot * states.stride(0)};
+  }
+  auto offset = row * states.stride(0);
+  if (problem.per_token_source) {
+    offset += (index_at(arguments.num_accepted, row) - 1) * states.stride(1);
+  }
+  return {true, offset};
+}
+
+/// Where the state after token `token` of the row's `tokens` is written.
+template <class Problem, class Arguments>
+[[nodiscard]] state_place target_of(Problem const& problem, Arguments const& arguments,
+                                    std::int64_t row, std::int64_t token,
+                                    std::int64_t tokens) noexcept {
+  if (!problem.has_final_states) return {};
+  if (!problem.per_token_target && token != tokens - 1) return {};
+  auto const& states = arguments.final_states;
+  if (problem.has_state_target) {
+    auto const slot = problem.per_token_target ? index_at(arguments.state_target, row, token)
+                                               : index_at(arguments.state_target, row);
+    return {slot >= 0, slot * states.stride(0)};
+  }
+  auto offset = row * states.stride(0);
+  if (problem.per_token_target) offset += token * states.stride(1);
+  return {true, offset};
+}
+
 }  // namespace detail
 }  // namespace v0
 }  // namespace mambatile

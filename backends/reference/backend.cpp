@@ -3,6 +3,8 @@
 #include <string_view>
 
 #include "backend_implementation.hpp"
+#include "conv1d.hpp"
+#include "norm.hpp"
 #include "scan.hpp"
 
 namespace mambatile {
@@ -28,6 +30,33 @@ class reference_implementation final : public host_backend_implementation {
   [[nodiscard]] std::shared_ptr<plan_implementation<scan_problem> const> plan(
       scan_problem const& problem, device /*where*/) const override {
     return reference::make_scan_plan(problem);
+  }
+
+  [[nodiscard]] support supports(conv1d_problem const& /*problem*/,
+                                 device /*where*/) const override {
+    return {true, {}};
+  }
+  [[nodiscard]] std::shared_ptr<plan_implementation<conv1d_problem> const> plan(
+      conv1d_problem const& problem, device /*where*/) const override {
+    return reference::make_conv1d_plan(problem);
+  }
+
+  [[nodiscard]] support supports(conv1d_update_problem const& /*problem*/,
+                                 device /*where*/) const override {
+    return {true, {}};
+  }
+  [[nodiscard]] std::shared_ptr<plan_implementation<conv1d_update_problem> const> plan(
+      conv1d_update_problem const& problem, device /*where*/) const override {
+    return reference::make_conv1d_update_plan(problem);
+  }
+
+  [[nodiscard]] support supports(gated_rms_norm_problem const& /*problem*/,
+                                 device /*where*/) const override {
+    return {true, {}};
+  }
+  [[nodiscard]] std::shared_ptr<plan_implementation<gated_rms_norm_problem> const> plan(
+      gated_rms_norm_problem const& problem, device /*where*/) const override {
+    return reference::make_gated_rms_norm_plan(problem);
   }
 };
 
