@@ -9,10 +9,12 @@
 #include <mambatile/backend.hpp>
 #include <mambatile/conv1d.hpp>
 #include <mambatile/errors.hpp>
+#include <mambatile/matmul.hpp>
 #include <mambatile/norm.hpp>
 #include <mambatile/plan.hpp>
 #include <mambatile/scan.hpp>
 #include <mambatile/state_update.hpp>
+#include <mambatile/take_rows.hpp>
 
 // What a backend implements. backends/README.md says what it must and must not do.
 
@@ -73,8 +75,9 @@ class operator_backends : public operator_backend<Problems>... {
 };
 
 /// Every operator of the library has its problem in this list.
-using all_operators = operator_backends<scan_problem, state_update_problem, conv1d_problem,
-                                        conv1d_update_problem, gated_rms_norm_problem>;
+using all_operators =
+    operator_backends<scan_problem, state_update_problem, conv1d_problem, conv1d_update_problem,
+                      gated_rms_norm_problem, matmul_problem, take_rows_problem>;
 
 class backend_implementation : public all_operators {
  public:

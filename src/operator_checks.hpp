@@ -3,10 +3,12 @@
 #include <cstddef>
 
 #include <mambatile/conv1d.hpp>
+#include <mambatile/matmul.hpp>
 #include <mambatile/norm.hpp>
 #include <mambatile/plan.hpp>
 #include <mambatile/scan.hpp>
 #include <mambatile/state_update.hpp>
+#include <mambatile/take_rows.hpp>
 
 // What every operator brings to the API's edge: three functions per problem type, found by
 // overload resolution in operator_plan.
@@ -49,6 +51,16 @@ void check(conv1d_update_problem const& problem, conv1d_update_arguments const& 
            device where, workspace_view scratch);
 void check(gated_rms_norm_problem const& problem, gated_rms_norm_arguments const& arguments,
            device where, workspace_view scratch);
+
+void validate(matmul_problem const& problem);
+[[nodiscard]] std::size_t check_bytes(matmul_problem const& problem, device where);
+void check(matmul_problem const& problem, matmul_arguments const& arguments, device where,
+           workspace_view scratch);
+
+void validate(take_rows_problem const& problem);
+[[nodiscard]] std::size_t check_bytes(take_rows_problem const& problem, device where);
+void check(take_rows_problem const& problem, take_rows_arguments const& arguments, device where,
+           workspace_view scratch);
 
 }  // namespace detail
 }  // namespace v0

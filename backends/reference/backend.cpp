@@ -4,6 +4,7 @@
 
 #include "backend_implementation.hpp"
 #include "conv1d.hpp"
+#include "matmul.hpp"
 #include "norm.hpp"
 #include "scan.hpp"
 
@@ -57,6 +58,24 @@ class reference_implementation final : public host_backend_implementation {
   [[nodiscard]] std::shared_ptr<plan_implementation<gated_rms_norm_problem> const> plan(
       gated_rms_norm_problem const& problem, device /*where*/) const override {
     return reference::make_gated_rms_norm_plan(problem);
+  }
+
+  [[nodiscard]] support supports(matmul_problem const& /*problem*/,
+                                 device /*where*/) const override {
+    return {true, {}};
+  }
+  [[nodiscard]] std::shared_ptr<plan_implementation<matmul_problem> const> plan(
+      matmul_problem const& problem, device /*where*/) const override {
+    return reference::make_matmul_plan(problem);
+  }
+
+  [[nodiscard]] support supports(take_rows_problem const& /*problem*/,
+                                 device /*where*/) const override {
+    return {true, {}};
+  }
+  [[nodiscard]] std::shared_ptr<plan_implementation<take_rows_problem> const> plan(
+      take_rows_problem const& problem, device /*where*/) const override {
+    return reference::make_take_rows_plan(problem);
   }
 };
 

@@ -35,15 +35,15 @@ struct model_config {
 
   bool projection_bias = false;
   bool conv_bias = true;
-  bool D_per_channel = false;      ///< D has shape (nheads, headdim)
-  bool gated_norm = true;          ///< a norm between scan and output projection
-  bool norm_before_gate = false;   ///< order of that norm and the gate
+  bool D_per_channel = false;        ///< D has shape (nheads, headdim)
+  bool gated_norm = true;            ///< a norm between scan and output projection
+  bool norm_before_gate = false;     ///< order of that norm and the gate
   std::int64_t norm_group_size = 0;  ///< channels per group of that norm
-  bool tied_head = true;           ///< the head is the embedding
-  bool residual_in_f32 = true;     ///< the residual stream is kept in f32
+  bool tied_head = true;             ///< the head is the embedding
+  bool residual_in_f32 = true;       ///< the residual stream is kept in f32
   float norm_eps = 1e-5F;
   std::array<float, 2> dt_limit = {0.0F, std::numeric_limits<float>::infinity()};
-  int chunk_size = 0;              ///< the checkpoint's hint for the scan; 0 = none
+  int chunk_size = 0;  ///< the checkpoint's hint for the scan; 0 = none
 
   std::vector<std::int32_t> end_of_sequence;  ///< ids that end generation; may be empty
   std::optional<std::int32_t> begin_of_sequence;

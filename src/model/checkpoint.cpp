@@ -26,8 +26,8 @@ layer_weights load_layer(detail::weight_files& files, model_config const& config
   auto const mixer = prefix + "mixer.";
   layer_weights layer;
   layer.input_norm = files.weight(prefix + "norm.weight", {config.hidden_size});
-  layer.input_projection = files.weight(mixer + "in_proj.weight",
-                                        {config.projection_rows(), config.hidden_size});
+  layer.input_projection =
+      files.weight(mixer + "in_proj.weight", {config.projection_rows(), config.hidden_size});
   layer.conv_weight =
       files.weight(mixer + "conv1d.weight", {config.conv_channels(), config.conv_width});
   layer.dt_bias = files.parameter(mixer + "dt_bias", {config.nheads}, unchanged);
@@ -64,8 +64,7 @@ model_weights load_weights(detail::weight_files& files, model_config const& conf
   model_weights weights;
   weights.embedding = files.weight(embedding, {config.padded_vocab, config.hidden_size});
   for (std::int64_t i = 0; i < config.num_layers; ++i) {
-    weights.layers.push_back(
-        load_layer(files, config, fmt::format("backbone.layers.{}.", i)));
+    weights.layers.push_back(load_layer(files, config, fmt::format("backbone.layers.{}.", i)));
   }
   weights.final_norm = files.weight("backbone.norm_f.weight", {config.hidden_size});
   weights.head = config.tied_head

@@ -83,15 +83,17 @@ model_config from_state_spaces(config_reader const& keys, std::string const& nam
     block.refuse("d_ssm", fmt::format("only expand * d_model = {} is known", inner));
   }
   if (inner % config.headdim != 0) {
-    throw file_error(fmt::format("{}: expand * d_model = {} is not a multiple of ssm_cfg.headdim = "
-                                 "{}",
-                                 name, inner, config.headdim));
+    throw file_error(
+        fmt::format("{}: expand * d_model = {} is not a multiple of ssm_cfg.headdim = "
+                    "{}",
+                    name, inner, config.headdim));
   }
   config.nheads = inner / config.headdim;
   if (inner % config.ngroups != 0) {
-    throw file_error(fmt::format("{}: expand * d_model = {} is not a multiple of ssm_cfg.ngroups = "
-                                 "{}",
-                                 name, inner, config.ngroups));
+    throw file_error(
+        fmt::format("{}: expand * d_model = {} is not a multiple of ssm_cfg.ngroups = "
+                    "{}",
+                    name, inner, config.ngroups));
   }
   config.D_per_channel = block.boolean_or("D_has_hdim", false);
   config.gated_norm = block.boolean_or("rmsnorm", true);

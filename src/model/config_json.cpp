@@ -87,8 +87,8 @@ nlohmann::json parse_config_json(std::string_view text, std::string const& name)
     throw file_error(fmt::format("{}: not valid JSON: {}", name, problem.what()));
   }
   if (!parsed.is_object()) {
-    throw file_error(fmt::format("{}: expected a JSON object, but it is {}", name,
-                                 parsed.type_name()));
+    throw file_error(
+        fmt::format("{}: expected a JSON object, but it is {}", name, parsed.type_name()));
   }
   return parsed;
 }

@@ -126,7 +126,8 @@ std::vector<std::int32_t> config_reader::token_ids(std::string_view key,
 
 config_reader config_reader::nested(std::string_view key) const {
   auto const* value = find(key);
-  if (value == nullptr) return config_reader(nlohmann::json::object(), name_, std::string(key) + ".");
+  if (value == nullptr)
+    return config_reader(nlohmann::json::object(), name_, std::string(key) + ".");
   if (!value->is_object()) refuse(key, "it must be an object");
   return config_reader(*value, name_, prefix_ + std::string(key) + ".");
 }

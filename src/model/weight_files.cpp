@@ -85,9 +85,10 @@ void weight_files::open_shards(std::filesystem::path const& index) {
     std::filesystem::path const file_name = shard.get<std::string>();
     if (file_name.empty() || file_name != file_name.filename() || file_name == "." ||
         file_name == "..") {
-      throw file_error(fmt::format("{}: weight_map[\"{}\"] = \"{}\" is not the name of a file in "
-                                   "the same directory",
-                                   name, tensor, file_name.string()));
+      throw file_error(
+          fmt::format("{}: weight_map[\"{}\"] = \"{}\" is not the name of a file in "
+                      "the same directory",
+                      name, tensor, file_name.string()));
     }
     auto& file = opened[file_name.string()];
     if (file == nullptr) {

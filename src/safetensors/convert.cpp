@@ -31,7 +31,8 @@ Stored read(std::byte const* source) noexcept {
 // to a 16-bit type is as if the double had been rounded directly.
 float to_odd_float(double value) noexcept {
   auto const nearest = static_cast<float>(value);
-  if (static_cast<double>(nearest) == value || !(std::fabs(value) <= std::numeric_limits<float>::max())) {
+  if (static_cast<double>(nearest) == value ||
+      !(std::fabs(value) <= std::numeric_limits<float>::max())) {
     return nearest;
   }
   auto bits = std::bit_cast<std::uint32_t>(nearest);

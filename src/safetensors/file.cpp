@@ -90,8 +90,8 @@ safetensors_file::safetensors_file(std::shared_ptr<contents const> content) noex
     : contents_(std::move(content)) {}
 
 safetensors_file::safetensors_file(std::filesystem::path const& path)
-    : contents_(std::make_shared<contents const>(path.string(),
-                                                 safetensors::mapping(path.string()))) {}
+    : contents_(
+          std::make_shared<contents const>(path.string(), safetensors::mapping(path.string()))) {}
 
 safetensors_file safetensors_file::from_bytes(std::span<std::byte const> bytes, std::string name) {
   return safetensors_file(std::make_shared<contents const>(std::move(name), bytes));
@@ -103,8 +103,7 @@ std::span<safetensors_tensor const> safetensors_file::tensors() const noexcept {
   return contents_->tensors;
 }
 
-std::map<std::string, std::string, std::less<>> const& safetensors_file::metadata()
-    const noexcept {
+std::map<std::string, std::string, std::less<>> const& safetensors_file::metadata() const noexcept {
   return contents_->metadata;
 }
 
@@ -128,8 +127,7 @@ const_tensor_view safetensors_file::view(std::string_view tensor) const {
   };
   auto const type = to_dtype(entry.type);
   if (!type) {
-    fail("has type " + std::string(to_string(entry.type)) +
-         "; a view holds F32, BF16, F16 or I32");
+    fail("has type " + std::string(to_string(entry.type)) + "; a view holds F32, BF16, F16 or I32");
   }
   if (entry.shape.size() > static_cast<std::size_t>(max_rank)) {
     fail("has shape " + safetensors::shape_text(entry.shape) + "; a view has at most " +

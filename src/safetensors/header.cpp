@@ -122,7 +122,8 @@ class header_handler final : public nlohmann::json_sax<nlohmann::json> {
     // Of "[id] parse error at line 1, column 9: REASON; last read: 'TEXT'" only the reason is ours
     // to repeat: the text is the file's and may be anything.
     std::string reason = problem.what();
-    if (auto const start = reason.find(": "); start != std::string::npos) reason.erase(0, start + 2);
+    if (auto const start = reason.find(": "); start != std::string::npos)
+      reason.erase(0, start + 2);
     if (auto const end = reason.find("; last read"); end != std::string::npos) reason.resize(end);
     constexpr std::size_t longest = 120;
     if (reason.size() > longest) reason.resize(longest);
@@ -147,8 +148,7 @@ class header_handler final : public nlohmann::json_sax<nlohmann::json> {
       case place::root:
         fail((key_ == metadata_key ? "__metadata__" : "tensor " + quote(key_)) + " is " + what +
              ", not an object");
-      case place::metadata:
-        fail("__metadata__: " + quote(key_) + " is " + what + ", not a string");
+      case place::metadata: fail("__metadata__: " + quote(key_) + " is " + what + ", not a string");
       case place::tensor:
         fail(subject() + " is " + what + ", not " +
              (key_ == "dtype" ? "a string" : "an array of integers"));
@@ -218,8 +218,7 @@ safetensors_tensor resolve(raw_tensor&& raw, std::span<std::byte const> data,
     fail(offsets + " hold " + std::to_string(end - begin) + " bytes, but " + shape + " takes " +
          std::to_string(*bytes));
   }
-  return {std::move(raw.name), *raw.type, std::move(*raw.shape),
-          data.subspan(begin, end - begin)};
+  return {std::move(raw.name), *raw.type, std::move(*raw.shape), data.subspan(begin, end - begin)};
 }
 
 // Tensors in the order of their data must follow each other without gap or overlap.
