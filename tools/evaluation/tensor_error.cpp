@@ -1,0 +1,79 @@
+#include "evaluation/tensor_error.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace mambatile::evaluation {
+
+tensor_error tensor_error::combined_with(tensor_error const& other) const noexcept {
+  return {std::max(slice, other.slice), std::max(peak, other.peak), finite && other.finite};
+}
+
+void error_accumulator::add(std::int64_t slice, double got, double want) noexcept {
+  auto& sums = slices_[static_cast<std::size_t>(slice)];
+  ++sums.count;
+  if (!std::isfinite(got) || !std::isfinite(want)) {
+    bool const same = got == want || (std::isnan(got) && std::isnan(want));
+    finite_ = finite_ && same;
+    return;
+  }
+  double const difference = std::fabs(got - want);
+  sums.difference += difference * difference;
+  sums.want += want * want;
+  sums.largest = std::max(sums.largest, difference);
+}
+
+tensor_error error_accumulator::result() const noexcept {
+  tensor_error error;
+  error.finite = finite_;
+  for (auto const& sums : slices_) {
+    if (sums.difference == 0) continue;
+    if (sums.want == 0) {
+      error.slice = error.peak = std::numeric_limits<double>::infinity();
+      continue;
+    }
+    error.slice = std::max(error.slice, std::sqrt(sums.difference / sums.want));
+    error.peak = std::max(
+        error.peak, sums.largest / std::sqrt(sums.want / static_cast<double>(sums.count)));
+  }
+  return error;
+}
+
+double element(const_tensor_view const& view, std::int64_t offset) noexcept {
+  switch (view.type) {
+    case dtype::bf16: return static_cast<double>(static_cast<bfloat16 const*>(view.data)[offset]);
+    case dtype::f16: return static_cast<double>(static_cast<float16 const*>(view.data)[offset]);
+    case dtype::i32: return static_cast<std::int32_t const*>(view.data)[offset];
+    case dtype::f32: break;
+  }
+  return static_cast<double>(static_cast<float const*>(view.data)[offset]);
+}
+
+tensor_error compare(const_tensor_view const& got, const_tensor_view const& want,
+                     unsigned slice_axes) {
+  std::int64_t slices = 1;
+  std::array<std::int64_t, max_rank> slice_strides = {};
+  for (int axis = got.rank - 1; axis >= 0; --axis) {
+    if ((slice_axes >> static_cast<unsigned>(axis) & 1U) == 0) continue;
+    slice_strides[static_cast<std::size_t>(axis)] = slices;
+    slices *= got.extent(axis);
+  }
+  error_accumulator errors(slices);
+  auto const walk = [&](auto const& self, int axis, std::int64_t got_offset,
+                        std::int64_t want_offset, std::int64_t slice) -> void {
+    if (axis == got.rank) {
+      errors.add(slice, element(got, got_offset), element(want, want_offset));
+      return;
+    }
+    for (std::int64_t index = 0; index < got.extent(axis); ++index) {
+      self(self, axis + 1, got_offset + index * got.stride(axis),
+           want_offset + index * want.stride(axis),
+           slice + index * slice_strides[static_cast<std::size_t>(axis)]);
+    }
+  };
+  walk(walk, 0, 0, 0, 0);
+  return errors.result();
+}
+
+}  // namespace mambatile::evaluation
