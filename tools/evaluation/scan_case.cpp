@@ -107,7 +107,7 @@ std::vector<std::int64_t> scan_case::final_states_shape() const {
   bool const pool = static_cast<bool>(inputs_.state_target);
   auto const rows = pool && expected_final_states_     ? expected_final_states_.extent(0)
                     : pool && inputs_.initial_states ? inputs_.initial_states.extent(0)
-                    : inputs_.cu_seqlens             ? inputs_.cu_seqlens.extent(0) - 1
+                    : inputs_.cu_seqlens ? std::max<std::int64_t>(inputs_.cu_seqlens.extent(0) - 1, 0)
                                                      : inputs_.x.extent(0);
   return {rows, inputs_.x.extent(2), inputs_.x.extent(3), inputs_.B.extent(3)};
 }
