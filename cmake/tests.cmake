@@ -45,7 +45,8 @@ endfunction()
 # What every target with test code is compiled with.
 function(mambatile_test_target target)
   mambatile_compile_options(${target})
-  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src
+    ${PROJECT_SOURCE_DIR}/backends ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${target} PRIVATE Catch2::Catch2 fmt::fmt nlohmann_json::nlohmann_json
     mambatile_evaluation)
   target_compile_definitions(${target} PRIVATE MAMBATILE_TEST_DATA_DIR="${PROJECT_SOURCE_DIR}/tests")

@@ -28,10 +28,12 @@ struct tensor_error {
   [[nodiscard]] tensor_error combined_with(tensor_error const& other) const noexcept;
 };
 
-/// Collects the differences slice by slice.
+/// Collects the differences slice by slice. `stored` is the type that holds what was got: below
+/// f16's smallest normal number, what rounding to it loses does not count.
 class error_accumulator {
  public:
-  explicit error_accumulator(std::int64_t slices) : slices_(static_cast<std::size_t>(slices)) {}
+  explicit error_accumulator(std::int64_t slices, dtype stored = dtype::f32)
+      : slices_(static_cast<std::size_t>(slices)), stored_(stored) {}
 
   void add(std::int64_t slice, double got, double want) noexcept;
   [[nodiscard]] tensor_error result() const noexcept;
