@@ -17,6 +17,21 @@
 namespace mambatile {
 inline namespace v0 {
 namespace detail {
+namespace {
+
+std::string names_of(std::span<expected_axis const> shape) {
+  std::string text = "(";
+  for (auto const& axis : shape) text += fmt::format("{}{}", text == "(" ? "" : ", ", axis.name);
+  return text + ")";
+}
+
+std::string extents_of(std::span<expected_axis const> shape) {
+  std::string text = "(";
+  for (auto const& axis : shape) text += fmt::format("{}{}", text == "(" ? "" : ", ", axis.extent);
+  return text + ")";
+}
+
+}  // namespace
 
 void argument_checker::fail(std::string const& what) const {
   throw invalid_argument(fmt::format("{}: {}", operator_name_, what));
@@ -26,12 +41,9 @@ void argument_checker::fail_unsupported(std::string const& what) const {
   throw unsupported(fmt::format("{}: {}", operator_name_, what));
 }
 
-void argument_checker::presence(named_tensor const& tensor, bool expected,
-                                std::string_view rule) const {
-  bool const given = static_cast<bool>(tensor.view);
-  if (given == expected) return;
-  fail(given ? fmt::format("{} was given, but the problem has {}", tensor.name, rule)
-             : fmt::format("{} is absent, but the problem has {}", tensor.name, rule));
+void argument_checker::fail_presence(named_tensor const& tensor, std::string const& rule) const {
+  fail(tensor.view ? fmt::format("{} was given, but the problem has {}", tensor.name, rule)
+                   : fmt::format("{} is absent, but the problem has {}", tensor.name, rule));
 }
 
 void argument_checker::rank(named_tensor const& tensor, int rank, std::string_view axes) const {
@@ -50,18 +62,17 @@ void argument_checker::tensor(named_tensor const& tensor, dtype type,
 void argument_checker::tensor(named_tensor const& tensor, dtype type,
                               std::span<expected_axis const> shape) const {
   auto const& view = tensor.view;
-  std::string names;
-  std::string extents;
-  for (auto const& axis : shape) {
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", axis.name);
-    extents += fmt::format("{}{}", extents.empty() ? "" : ", ", axis.extent);
+  if (view.rank != static_cast<int>(shape.size())) {
+    rank(tensor, static_cast<int>(shape.size()), names_of(shape));
   }
-  rank(tensor, static_cast<int>(shape.size()), fmt::format("({})", names));
-  int index = 0;
-  for (auto const& axis : shape) {
-    if (view.extent(index++) != axis.extent) {
-      fail(fmt::format("{} has shape {}; expected ({}) = ({})", tensor.name, shape_string(view),
-                       names, extents));
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (view.extents[axis] < 0) {
+      fail(fmt::format("{} has shape {}; extents must not be negative", tensor.name,
+                       shape_string(view)));
+    }
+    if (view.extents[axis] != shape[axis].extent) {
+      fail(fmt::format("{} has shape {}; expected {} = {}", tensor.name, shape_string(view),
+                       names_of(shape), extents_of(shape)));
     }
   }
   if (view.type != type) {

@@ -6,11 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include <mambatile/plan.hpp>
 #include <mambatile/tensor_view.hpp>
 
 // Checks of tensors that all operators share. Messages name the operator, the tensor, what it got
-// and the rule.
+// and the rule. They run in every execute: text is made, and memory allocated, only on failure.
 
 namespace mambatile {
 inline namespace v0 {
@@ -33,8 +35,14 @@ class argument_checker {
   argument_checker(std::string_view operator_name, device where) noexcept
       : operator_name_(operator_name), where_(where) {}
 
-  /// Present exactly when the problem says so; `rule` is the field that says it.
-  void presence(named_tensor const& tensor, bool expected, std::string_view rule) const;
+  /// Present exactly when the problem says so; `field` and its value are what says it.
+  template <class Value>
+  void presence(named_tensor const& tensor, bool expected, std::string_view field,
+                Value const& value) const {
+    if (static_cast<bool>(tensor.view) != expected) {
+      fail_presence(tensor, fmt::format("{} = {}", field, value));
+    }
+  }
   /// Given, with this rank; `axes` is text such as "(batch, seqlen, nheads, headdim)".
   void rank(named_tensor const& tensor, int rank, std::string_view axes) const;
   /// Type, shape, device, and data that is there and aligned to its element.
@@ -57,6 +65,8 @@ class argument_checker {
   [[noreturn]] void fail_unsupported(std::string const& what) const;
 
  private:
+  [[noreturn]] void fail_presence(named_tensor const& tensor, std::string const& rule) const;
+
   std::string_view operator_name_;
   device where_;
 };

@@ -106,7 +106,7 @@ void check_presence(argument_checker const& checker, problem_type const& problem
                     arguments_type const& arguments) {
   auto const flag = [&](std::string_view name, const_tensor_view const& view,
                         std::string_view field, bool expected) {
-    checker.presence({name, view}, expected, fmt::format("{} = {}", field, expected));
+    checker.presence({name, view}, expected, field, expected);
   };
   flag("bias", arguments.bias, "has_bias", problem.has_bias);
   flag("initial_states", arguments.initial_states, "has_initial_states",
@@ -117,9 +117,10 @@ void check_presence(argument_checker const& checker, problem_type const& problem
   flag("cache_seqlens", arguments.cache_seqlens, "circular", problem.circular);
   flag("num_accepted", arguments.num_accepted, "has_num_accepted", problem.has_num_accepted);
   flag("num_previous", arguments.num_previous, "has_num_previous", problem.has_num_previous);
-  auto const pack = fmt::format("pack = {}", to_string(problem.pack));
-  checker.presence({"cu_seqlens", arguments.cu_seqlens}, problem.pack == packing::cu_seqlens, pack);
-  checker.presence({"seq_idx", arguments.seq_idx}, problem.pack == packing::seq_idx, pack);
+  auto const pack = to_string(problem.pack);
+  checker.presence({"cu_seqlens", arguments.cu_seqlens}, problem.pack == packing::cu_seqlens,
+                   "pack", pack);
+  checker.presence({"seq_idx", arguments.seq_idx}, problem.pack == packing::seq_idx, "pack", pack);
 }
 
 void check_overlaps(argument_checker const& checker, arguments_type const& arguments) {

@@ -40,9 +40,8 @@ std::size_t check_bytes(gated_rms_norm_problem const& /*problem*/, device /*wher
 void check(gated_rms_norm_problem const& problem, gated_rms_norm_arguments const& arguments,
            device where, workspace_view /*scratch*/) {
   argument_checker const checker(gated_rms_norm_problem::operator_name, where);
-  checker.presence({"z", arguments.z}, problem.has_z, fmt::format("has_z = {}", problem.has_z));
-  checker.presence({"bias", arguments.bias}, problem.has_bias,
-                   fmt::format("has_bias = {}", problem.has_bias));
+  checker.presence({"z", arguments.z}, problem.has_z, "has_z", problem.has_z);
+  checker.presence({"bias", arguments.bias}, problem.has_bias, "has_bias", problem.has_bias);
   named_tensor const x{"x", arguments.x};
   if (arguments.x.rank < 2) checker.rank(x, 2, "(rows, channels)");
 

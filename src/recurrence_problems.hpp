@@ -100,17 +100,17 @@ void validate_recurrence(problem_checker const& checker, Problem const& problem)
 template <class Problem, class Arguments>
 void check_recurrence_presence(argument_checker const& checker, Problem const& problem,
                                Arguments const& arguments) {
-  auto const flag = [&](std::string_view name, const_tensor_view const& view, bool expected) {
-    checker.presence({name, view}, expected, fmt::format("has_{} = {}", name, expected));
+  auto const flag = [&](named_tensor const& tensor, std::string_view field, bool expected) {
+    checker.presence(tensor, expected, field, expected);
   };
-  checker.presence({"D", arguments.D}, problem.D != skip::none,
-                   fmt::format("D = {}", to_string(problem.D)));
-  flag("z", arguments.z, problem.has_z);
-  flag("dt_bias", arguments.dt_bias, problem.has_dt_bias);
-  flag("initial_states", arguments.initial_states, problem.has_initial_states);
-  flag("final_states", arguments.final_states, problem.has_final_states);
-  flag("state_source", arguments.state_source, problem.has_state_source);
-  flag("state_target", arguments.state_target, problem.has_state_target);
+  checker.presence({"D", arguments.D}, problem.D != skip::none, "D", to_string(problem.D));
+  flag({"z", arguments.z}, "has_z", problem.has_z);
+  flag({"dt_bias", arguments.dt_bias}, "has_dt_bias", problem.has_dt_bias);
+  flag({"initial_states", arguments.initial_states}, "has_initial_states",
+       problem.has_initial_states);
+  flag({"final_states", arguments.final_states}, "has_final_states", problem.has_final_states);
+  flag({"state_source", arguments.state_source}, "has_state_source", problem.has_state_source);
+  flag({"state_target", arguments.state_target}, "has_state_target", problem.has_state_target);
 }
 
 /// Tensors other than states. `arguments` have their token axis.

@@ -28,13 +28,14 @@ void check_presence(argument_checker const& checker, scan_problem const& problem
                     scan_arguments const& arguments) {
   check_recurrence_presence(checker, problem, arguments);
   checker.presence({"total_decay", arguments.total_decay}, problem.has_total_decay,
-                   fmt::format("has_total_decay = {}", problem.has_total_decay));
+                   "has_total_decay", problem.has_total_decay);
   checker.presence({"intermediate_states", arguments.intermediate_states},
-                   problem.intermediate_every != 0,
-                   fmt::format("intermediate_every = {}", problem.intermediate_every));
-  auto const pack = fmt::format("pack = {}", to_string(problem.pack));
-  checker.presence({"cu_seqlens", arguments.cu_seqlens}, problem.pack == packing::cu_seqlens, pack);
-  checker.presence({"seq_idx", arguments.seq_idx}, problem.pack == packing::seq_idx, pack);
+                   problem.intermediate_every != 0, "intermediate_every",
+                   problem.intermediate_every);
+  auto const pack = to_string(problem.pack);
+  checker.presence({"cu_seqlens", arguments.cu_seqlens}, problem.pack == packing::cu_seqlens,
+                   "pack", pack);
+  checker.presence({"seq_idx", arguments.seq_idx}, problem.pack == packing::seq_idx, "pack", pack);
 }
 
 void check_states(argument_checker const& checker, scan_problem const& problem,

@@ -22,13 +22,14 @@ struct state_shape {
     for (auto const& axis : inner) axes[rank++] = axis;
   }
   [[nodiscard]] std::span<expected_axis const> all() const { return {axes.data(), rank}; }
-  [[nodiscard]] std::string names() const {
+  void check_rank(argument_checker const& checker, named_tensor const& states) const {
+    if (states.view.rank == static_cast<int>(rank)) return;
     std::string text;
     for (auto const& axis : all()) {
       text += text.empty() ? "(" : ", ";
       text += axis.name;
     }
-    return text + ")";
+    checker.rank(states, static_cast<int>(rank), text + ")");
   }
 };
 
@@ -42,7 +43,7 @@ void check_state_end(argument_checker const& checker, dtype type, state_end cons
   if (end.has_slots) {
     checker.rank(end.slots, end.per_token ? 2 : 1, end.per_token ? "(rows, tokens)" : "(rows)");
     state_shape const any({{"slots", 0}}, inner);
-    checker.rank(states, static_cast<int>(any.rank), any.names());
+    any.check_rank(checker, states);
     checker.tensor(states, type, state_shape({{"slots", states.view.extent(0)}}, inner).all());
     expected_axis const tokens{"tokens", end.columns < 0 ? end.slots.view.extent(1) : end.columns};
     if (end.per_token) {
@@ -52,7 +53,7 @@ void check_state_end(argument_checker const& checker, dtype type, state_end cons
     }
   } else if (end.per_token) {
     state_shape const any({row_axis, {"tokens", 0}}, inner);
-    checker.rank(states, static_cast<int>(any.rank), any.names());
+    any.check_rank(checker, states);
     expected_axis const tokens{"tokens", end.columns < 0 ? states.view.extent(1) : end.columns};
     checker.tensor(states, type, state_shape({row_axis, tokens}, inner).all());
   } else {

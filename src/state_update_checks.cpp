@@ -143,9 +143,9 @@ void check(problem_type const& problem, arguments_type const& given, device wher
   argument_checker const checker(problem_type::operator_name, where);
   check_recurrence_presence(checker, problem, given);
   checker.presence({"num_accepted", given.num_accepted}, problem.per_token_source,
-                   fmt::format("per_token_source = {}", problem.per_token_source));
-  checker.presence({"row_ids", given.row_ids}, problem.has_row_ids,
-                   fmt::format("has_row_ids = {}", problem.has_row_ids));
+                   "per_token_source", problem.per_token_source);
+  checker.presence({"row_ids", given.row_ids}, problem.has_row_ids, "has_row_ids",
+                   problem.has_row_ids);
   if (given.x.rank == 3) {
     // With the token axis left out, the others' ranks are checked before one is put in.
     checker.rank({"dt", given.dt}, 2, "(batch, nheads)");

@@ -46,6 +46,7 @@ class error_accumulator {
     std::int64_t count = 0;
   };
   std::vector<slice_sums> slices_;
+  dtype stored_;
   bool finite_ = true;
 };
 
