@@ -93,9 +93,9 @@ void check(matmul_problem const& problem, matmul_arguments const& arguments, dev
   named_tensor const column_scale{"column_scale", arguments.column_scale};
   named_tensor const out{"out", arguments.out};
 
-  checker.presence(bias, problem.has_bias, fmt::format("has_bias = {}", problem.has_bias));
-  checker.presence(column_scale, problem.has_column_scale,
-                   fmt::format("has_column_scale = {}", problem.has_column_scale));
+  checker.presence(bias, problem.has_bias, "has_bias", problem.has_bias);
+  checker.presence(column_scale, problem.has_column_scale, "has_column_scale",
+                   problem.has_column_scale);
   checker.rank(x, 2, "(rows, in_features)");
   expected_axis const rows{"rows", arguments.x.extent(0)};
   expected_axis const in_features{"in_features", problem.in_features};
