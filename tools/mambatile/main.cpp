@@ -1,0 +1,34 @@
+#include <cstdio>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include <mambatile/mambatile.hpp>
+
+#include "command.hpp"
+
+int main(int count, char** arguments) {
+  using namespace mambatile::program;
+  exit_status status = success;
+  CLI::App program{"The Mamba-2 (SSD) forward pass on CPUs and GPUs.", "mambatile"};
+  program.require_subcommand(1);
+  program.set_version_flag("--version", std::string(mambatile::version()));
+  program.footer(
+      "Exit status: 0 done; 1 a result is beyond tolerance; 2 wrong usage; 3 a file, argument or\n"
+      "backend is refused; 4 an internal error.");
+  add_info_command(program);
+  add_scan_command(program, status);
+  add_demo_command(program, status);
+  try {
+    program.parse(count, arguments);
+    return status;
+  } catch (CLI::ParseError const& problem) {
+    return program.exit(problem) == 0 ? success : usage_error;
+  } catch (mambatile::error const& problem) {
+    fmt::print(stderr, "mambatile: {}\n", problem.what());
+    return refused;
+  } catch (std::exception const& problem) {
+    fmt::print(stderr, "mambatile: internal error: {}\n", problem.what());
+    return internal_error;
+  }
+}
