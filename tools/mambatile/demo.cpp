@@ -57,6 +57,7 @@ exit_status demo(settings const& chosen) {
   results.align_right({4, 5});
   std::int64_t passed = 0;
   std::int64_t failed = 0;
+  std::int64_t skipped = 0;
   for (auto const* on : compiled_backends()) {
     if (auto const available = on->is_available(); !available) {
       fmt::print("{}: not available: {}\n", on->name(), available.reason);
@@ -67,15 +68,22 @@ exit_status demo(settings const& chosen) {
     evaluation::scan_case const what(file);
     for (auto const* on : compiled_backends()) {
       if (!on->is_available()) continue;
-      auto const run = run_scan(what, *on, what.options(), chosen.repeat);
-      ++(run.pass() ? passed : failed);
-      results.add({file.stem().string(), std::string(to_string(what.io())),
-                   std::string(on->name()), run.plan, fmt::format("{:.3f}", run.ms),
-                   run.has_expectation() ? error_text(run) : "-", run.pass() ? "yes" : "NO"});
+      std::string const name = file.stem().string();
+      std::string const io(to_string(what.io()));
+      std::string const backend_name(on->name());
+      try {
+        auto const run = run_scan(what, *on, what.options(), chosen.repeat);
+        ++(run.pass() ? passed : failed);
+        results.add({name, io, backend_name, run.plan, fmt::format("{:.3f}", run.ms),
+                     run.has_expectation() ? error_text(run) : "-", run.pass() ? "yes" : "NO"});
+      } catch (unsupported const& reason) {
+        ++skipped;
+        results.add({name, io, backend_name, reason.what(), "-", "-", "-"});
+      }
     }
     shown.step();
   }
-  fmt::print("{}{} passed, {} failed\n", results.text(), passed, failed);
+  fmt::print("{}{} passed, {} failed, {} skipped\n", results.text(), passed, failed, skipped);
   return failed == 0 ? success : beyond_tolerance;
 }
 

@@ -58,6 +58,7 @@ bool allows(backend const& on, Set const& set) {
 
 // Everything here is asked of the backend's own predicate.
 json limits_of_scan(backend const& on) {
+  if (auto const plain = on.supports(plain_scan()); !plain) return {{"reason", plain.reason}};
   json io = json::array();
   json state = json::array();
   for (auto type : floating_types) {
@@ -138,6 +139,10 @@ std::string limit(json const& value) {
 }
 
 void print_scan_limits(json const& scan) {
+  if (scan.contains("reason")) {
+    fmt::print("    chunk_scan: no: {}\n", scan["reason"].get<std::string>());
+    return;
+  }
   auto const every = scan["intermediate_every_multiple_of"].get<int>();
   fmt::print("    chunk_scan: io {}; states {}; packing {}; products {}; headdim {}; dstate {}; "
              "snapshots {}\n",
