@@ -1,0 +1,11 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+// The operators that `mambatile bench` times, each in a file of its own.
+
+namespace mambatile::program {
+
+void add_bench_scan_command(CLI::App& bench);
+
+}  // namespace mambatile::program

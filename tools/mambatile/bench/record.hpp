@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mambatile/dtype.hpp>
+
+// What a benchmark found out about one call, and how it is printed.
+
+namespace mambatile::program {
+
+/// Another library's time for the same work, measured in the same rounds.
+struct peer_time {
+  std::string name;
+  double ms = 0;
+  double ms_min = 0;
+};
+
+struct bench_record {
+  std::string operator_name;
+  std::string backend;
+  std::string plan;
+  std::string shape;
+  std::string variant = "plain";
+  std::int64_t batch = 0;
+  std::int64_t seqlen = 0;
+  int threads = 0;
+  dtype io = dtype::f32;
+  double ms = 0;  ///< median
+  double ms_min = 0;
+  std::size_t workspace_bytes = 0;
+  std::vector<peer_time> peers;
+
+  /// Useful work, whatever the algorithm does beyond it, and its roof; 0 where none applies.
+  double gflop = 0;
+  double peak_gflops = 0;
+  /// All tensors of the call.
+  double tensor_bytes = 0;
+
+  [[nodiscard]] double tokens_per_s() const noexcept {
+    return static_cast<double>(batch * seqlen) / (ms * 1e-3);
+  }
+  [[nodiscard]] double gflops() const noexcept { return gflop / (ms * 1e-3); }
+  [[nodiscard]] std::optional<double> fraction_of_peak() const noexcept {
+    if (gflop == 0 || peak_gflops == 0) return std::nullopt;
+    return gflops() / peak_gflops;
+  }
+};
+
+/// One JSON object a line.
+void print_json(bench_record const& record);
+
+/// One table.
+void print_table(std::vector<bench_record> const& records);
+
+}  // namespace mambatile::program
