@@ -22,6 +22,7 @@ set(MAMBATILE_DEPS_DIR "$ENV{MAMBATILE_DEPS_DIR}" CACHE PATH
 set(MAMBATILE_KOKKOS_FLAVOUR openmp CACHE STRING "Which Kokkos of MAMBATILE_DEPS_DIR: openmp or threads")
 
 option(MAMBATILE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(MAMBATILE_BUILD_FUZZERS "Build the fuzzers (Clang)" OFF)
 option(MAMBATILE_BUILD_TOOLS "Build the program mambatile" ${PROJECT_IS_TOP_LEVEL})
 option(MAMBATILE_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(MAMBATILE_INSTALL "Install the library, its headers and its package files" ${PROJECT_IS_TOP_LEVEL})
