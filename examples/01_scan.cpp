@@ -47,11 +47,14 @@ int main() try {
   // The tokens [first, first + count) as tensors of one row; views cost nothing.
   auto const tokens = [&](std::int64_t first, std::int64_t count, std::vector<float>& out) {
     mambatile::scan_arguments arguments;
-    arguments.x = make_view(inputs.x.data() + first * nheads * headdim, {1, count, nheads, headdim});
+    arguments.x =
+        make_view(inputs.x.data() + first * nheads * headdim, {1, count, nheads, headdim});
     arguments.dt = make_view(inputs.dt.data() + first * nheads, {1, count, nheads});
     arguments.A = make_view(inputs.A.data(), {nheads});
-    arguments.B = make_view(inputs.B.data() + first * ngroups * dstate, {1, count, ngroups, dstate});
-    arguments.C = make_view(inputs.C.data() + first * ngroups * dstate, {1, count, ngroups, dstate});
+    arguments.B =
+        make_view(inputs.B.data() + first * ngroups * dstate, {1, count, ngroups, dstate});
+    arguments.C =
+        make_view(inputs.C.data() + first * ngroups * dstate, {1, count, ngroups, dstate});
     arguments.D = make_view(inputs.D.data(), {nheads});
     arguments.out = make_view(out.data() + first * nheads * headdim, {1, count, nheads, headdim});
     return arguments;

@@ -50,7 +50,7 @@ bool exercise_safetensors(std::span<std::byte const> bytes) {
   try {
     auto const file = safetensors_file::from_bytes(bytes, "fuzz");
     std::size_t covered = 0;
-    volatile unsigned sink = 0;
+    unsigned volatile sink = 0;
     for (auto const& tensor : file.tensors()) {
       sink = sink + sum_of(tensor.bytes);
       covered += tensor.bytes.size();

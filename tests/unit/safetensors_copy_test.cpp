@@ -100,7 +100,8 @@ TEST_CASE("safetensors: conversions that would lose meaning are refused", "[safe
 
 TEST_CASE("safetensors: copies go into strided memory and nowhere else", "[safetensors]") {
   // (2, 3) into a transposed view with room between its elements.
-  auto bytes = safetensors_bytes(R"({"t":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})", 24);
+  auto bytes =
+      safetensors_bytes(R"({"t":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})", 24);
   std::array<float, 6> const values = {1, 2, 3, 4, 5, 6};
   std::memcpy(bytes.data() + bytes.size() - 24, values.data(), 24);
   auto const file = safetensors_file::from_bytes(bytes, "f");

@@ -43,7 +43,9 @@ class temporary_folder {
     std::filesystem::remove_all(path_, ignored);
   }
   [[nodiscard]] std::filesystem::path const& path() const noexcept { return path_; }
-  [[nodiscard]] std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+  [[nodiscard]] std::filesystem::path operator/(std::string_view name) const {
+    return path_ / name;
+  }
 
  private:
   std::filesystem::path path_;

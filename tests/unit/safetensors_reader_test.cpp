@@ -85,11 +85,12 @@ TEST_CASE("safetensors: every known type has its size", "[safetensors]") {
     int bits;
   };
   for (auto const& [name, bits] :
-       {row{"BOOL", 8}, row{"F4", 4}, row{"F6_E2M3", 6}, row{"F6_E3M2", 6}, row{"U8", 8},
-        row{"I8", 8}, row{"F8_E5M2", 8}, row{"F8_E4M3", 8}, row{"F8_E8M0", 8},
-        row{"F8_E4M3FNUZ", 8}, row{"F8_E5M2FNUZ", 8}, row{"I16", 16}, row{"U16", 16},
-        row{"F16", 16}, row{"BF16", 16}, row{"I32", 32}, row{"U32", 32}, row{"F32", 32},
-        row{"C64", 64}, row{"F64", 64}, row{"I64", 64}, row{"U64", 64}}) {
+       {row{"BOOL", 8},    row{"F4", 4},          row{"F6_E2M3", 6},     row{"F6_E3M2", 6},
+        row{"U8", 8},      row{"I8", 8},          row{"F8_E5M2", 8},     row{"F8_E4M3", 8},
+        row{"F8_E8M0", 8}, row{"F8_E4M3FNUZ", 8}, row{"F8_E5M2FNUZ", 8}, row{"I16", 16},
+        row{"U16", 16},    row{"F16", 16},        row{"BF16", 16},       row{"I32", 32},
+        row{"U32", 32},    row{"F32", 32},        row{"C64", 64},        row{"F64", 64},
+        row{"I64", 64},    row{"U64", 64}}) {
     INFO(name);
     auto const size = std::to_string(bits);  // 8 elements
     auto const bytes = safetensors_bytes(object(entry("t", name, "[8]", "[0," + size + "]")),
@@ -149,8 +150,8 @@ TEST_CASE("safetensors: every kind of damage is refused by name", "[safetensors]
               "tensor 'x': shape holds a string"},
       refusal{"shape in a shape", object(entry("x", "F32", "[[1]]", "[0,4]")), 4,
               "tensor 'x': shape holds an array"},
-      refusal{"too many axes", object(entry("x", "U8", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]",
-                                            "[0,1]")), 1,
+      refusal{"too many axes",
+              object(entry("x", "U8", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "[0,1]")), 1,
               "tensor 'x': shape has more than 16 entries"},
       refusal{"shape is a number", object(entry("x", "F32", "1", "[0,4]")), 4,
               "tensor 'x': shape is a number, not an array of integers"},
@@ -200,9 +201,9 @@ TEST_CASE("safetensors: every kind of damage is refused by name", "[safetensors]
   };
   for (auto const& [what, header, data_bytes, message] : refusals) {
     INFO(what);
-    CHECK_THROWS_MATCHES(parse(safetensors_bytes(header, data_bytes)), file_error,
-                         MessageMatches(ContainsSubstring("f.safetensors: ") &&
-                                        ContainsSubstring(message)));
+    CHECK_THROWS_MATCHES(
+        parse(safetensors_bytes(header, data_bytes)), file_error,
+        MessageMatches(ContainsSubstring("f.safetensors: ") && ContainsSubstring(message)));
   }
 }
 
@@ -272,8 +273,7 @@ TEST_CASE("safetensors: data at an odd offset loads right", "[safetensors]") {
 
 TEST_CASE("safetensors: views refuse what they cannot show", "[safetensors]") {
   auto const bytes = safetensors_bytes(
-      object(entry("wide", "F64", "[1]", "[0,8]"),
-             entry("deep", "F32", "[1,1,1,1,1,1]", "[8,12]")),
+      object(entry("wide", "F64", "[1]", "[0,8]"), entry("deep", "F32", "[1,1,1,1,1,1]", "[8,12]")),
       12);
   auto const file = parse(bytes);
   CHECK_THROWS_MATCHES(file.view("wide"), file_error,
@@ -285,9 +285,9 @@ TEST_CASE("safetensors: views refuse what they cannot show", "[safetensors]") {
 TEST_CASE("safetensors: files that are none are refused", "[safetensors]") {
   temporary_folder const folder;
   auto const refuse = [](std::filesystem::path const& path, std::string const& message) {
-    CHECK_THROWS_MATCHES(safetensors_file(path), file_error,
-                         MessageMatches(ContainsSubstring(path.string() + ": ") &&
-                                        ContainsSubstring(message)));
+    CHECK_THROWS_MATCHES(
+        safetensors_file(path), file_error,
+        MessageMatches(ContainsSubstring(path.string() + ": ") && ContainsSubstring(message)));
   };
   refuse(folder / "absent", "cannot be opened");
   refuse(folder.path(), "is not a regular file");

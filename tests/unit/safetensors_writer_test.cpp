@@ -20,8 +20,7 @@ using Catch::Matchers::MessageMatches;
 namespace {
 
 std::size_t entries_in(std::filesystem::path const& folder) {
-  return static_cast<std::size_t>(
-      std::distance(std::filesystem::directory_iterator(folder), {}));
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
 template <class Element, std::size_t Count>
@@ -71,7 +70,8 @@ TEST_CASE("safetensors_writer: what is written is read back", "[safetensors]") {
   for (auto const& tensor : file.tensors()) {
     INFO(tensor.name);
     CHECK(reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) %
-              static_cast<std::uintptr_t>(bits_of(tensor.type) / 8) == 0);
+              static_cast<std::uintptr_t>(bits_of(tensor.type) / 8) ==
+          0);
   }
   CHECK(reinterpret_cast<std::uintptr_t>(file.tensors()[0].bytes.data()) % 64 == 0);
 }
@@ -127,9 +127,9 @@ TEST_CASE("safetensors_writer: what cannot be stored is refused", "[safetensors]
   auto const view = make_view(values.data(), {2});
   safetensors_writer writer;
   auto const refused = [&](std::string name, const_tensor_view const& tensor, char const* message) {
-    CHECK_THROWS_MATCHES(writer.add(std::move(name), tensor), invalid_argument,
-                         MessageMatches(ContainsSubstring("safetensors_writer: ") &&
-                                        ContainsSubstring(message)));
+    CHECK_THROWS_MATCHES(
+        writer.add(std::move(name), tensor), invalid_argument,
+        MessageMatches(ContainsSubstring("safetensors_writer: ") && ContainsSubstring(message)));
   };
   writer.add("x", view);
   refused("x", view, "tensor 'x' was added before");

@@ -13,11 +13,10 @@ using namespace std::string_view_literals;
 
 // Vector extensions, as Linux names them on x86-64 and AArch64.
 constexpr std::array interesting = {
-    "sse4_2"sv,      "avx"sv,         "f16c"sv,         "fma"sv,      "avx2"sv,
-    "avx_vnni"sv,    "avx512f"sv,     "avx512bw"sv,     "avx512dq"sv, "avx512vl"sv,
-    "avx512_vnni"sv, "avx512_bf16"sv, "avx512_fp16"sv,  "amx_tile"sv, "amx_bf16"sv,
-    "asimd"sv,       "asimdhp"sv,     "asimddp"sv,      "bf16"sv,     "i8mm"sv,
-    "sve"sv,         "sve2"sv,        "svebf16"sv,
+    "sse4_2"sv,      "avx"sv,      "f16c"sv,     "fma"sv,      "avx2"sv,        "avx_vnni"sv,
+    "avx512f"sv,     "avx512bw"sv, "avx512dq"sv, "avx512vl"sv, "avx512_vnni"sv, "avx512_bf16"sv,
+    "avx512_fp16"sv, "amx_tile"sv, "amx_bf16"sv, "asimd"sv,    "asimdhp"sv,     "asimddp"sv,
+    "bf16"sv,        "i8mm"sv,     "sve"sv,      "sve2"sv,     "svebf16"sv,
 };
 
 }  // namespace

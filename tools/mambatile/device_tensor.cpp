@@ -25,7 +25,8 @@ tensor_view device_tensors::output(tensor_view const& host) {
 
 tensor_view device_tensors::copy(const_tensor_view const& host) {
   auto const bytes = bytes_of(host);
-  auto& memory = buffers_.emplace_back(backend_.allocate(on_.where, std::max<std::size_t>(bytes, 1)));
+  auto& memory =
+      buffers_.emplace_back(backend_.allocate(on_.where, std::max<std::size_t>(bytes, 1)));
   if (bytes != 0) backend_.copy_to_device(memory.data(), host.data, bytes, on_);
   return {memory.data(), host.type, on_.where, host.rank, host.extents, host.strides};
 }

@@ -122,8 +122,8 @@ json gather() {
     info["default_backend"] = nullptr;
     info["default_backend_reason"] = problem.what();
   }
-  info["cpu"] = {{"model", cpu.model}, {"processors", available_processors()},
-                 {"features", cpu.features}};
+  info["cpu"] = {
+      {"model", cpu.model}, {"processors", available_processors()}, {"features", cpu.features}};
   for (auto const* name : known_backends) info["backends"].push_back(describe(name));
   return info;
 }
@@ -144,13 +144,14 @@ void print_scan_limits(json const& scan) {
     return;
   }
   auto const every = scan["intermediate_every_multiple_of"].get<int>();
-  fmt::print("    chunk_scan: io {}; states {}; packing {}; products {}; headdim {}; dstate {}; "
-             "snapshots {}\n",
-             words(scan["io"]), words(scan["state"]), words(scan["packing"]),
-             words(scan["products"]), limit(scan["headdim_max"]), limit(scan["dstate_max"]),
-             every == 0   ? "no"
-             : every == 1 ? "after every k tokens, any k"
-                          : fmt::format("after every k tokens, k a multiple of {}", every));
+  fmt::print(
+      "    chunk_scan: io {}; states {}; packing {}; products {}; headdim {}; dstate {}; "
+      "snapshots {}\n",
+      words(scan["io"]), words(scan["state"]), words(scan["packing"]), words(scan["products"]),
+      limit(scan["headdim_max"]), limit(scan["dstate_max"]),
+      every == 0   ? "no"
+      : every == 1 ? "after every k tokens, any k"
+                   : fmt::format("after every k tokens, k a multiple of {}", every));
 }
 
 void print_backend(json const& entry) {

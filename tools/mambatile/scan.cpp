@@ -123,8 +123,9 @@ exit_status scan(settings const& chosen) {
 void add_scan_command(CLI::App& program, exit_status& status) {
   auto const chosen = std::make_shared<settings>();
   auto* const command = program.add_subcommand(
-      "scan", "Run the scan on the tensors of a safetensors file and compare with its y and "
-              "final_states, where it has them");
+      "scan",
+      "Run the scan on the tensors of a safetensors file and compare with its y and "
+      "final_states, where it has them");
   command->add_option("input", chosen->input, "File with x, dt, A, B, C and the optional tensors")
       ->required()
       ->type_name("IN.safetensors");
@@ -134,8 +135,9 @@ void add_scan_command(CLI::App& program, exit_status& status) {
   add_dtype_option(*command, "--io", "Convert x, z, B, C to this type (default: as stored)",
                    [chosen](dtype type) { chosen->io = type; });
   add_products_option(*command, chosen->math);
-  command->add_option("--chunk-size", chosen->chunk_size,
-                      "Chunk to work in, 0 = the plan chooses (default: the file's hint)")
+  command
+      ->add_option("--chunk-size", chosen->chunk_size,
+                   "Chunk to work in, 0 = the plan chooses (default: the file's hint)")
       ->check(CLI::NonNegativeNumber)
       ->type_name("Q");
   command->add_option("--threads", chosen->threads, "Threads on the CPU (default: all)")

@@ -47,12 +47,13 @@ void check_expectation(char const* name, const_tensor_view const& expected,
 
 }  // namespace
 
-scan_run run_scan(evaluation::scan_case const& what, backend const& on,
-                  scan_options const& options, int repeat) {
+scan_run run_scan(evaluation::scan_case const& what, backend const& on, scan_options const& options,
+                  int repeat) {
   scan_run run;
   auto const& inputs = what.inputs();
   (void)make_problem(inputs, options);  // refuses tensors of the wrong rank
-  run.out = host_tensor(what.io(), {inputs.x.extents.data(), static_cast<std::size_t>(inputs.x.rank)});
+  run.out =
+      host_tensor(what.io(), {inputs.x.extents.data(), static_cast<std::size_t>(inputs.x.rank)});
   run.final_states = host_tensor(what.state_type(), what.final_states_shape());
   check_expectation("y", what.expected_out(), run.out.view());
   check_expectation("final_states", what.expected_final_states(), run.final_states.view());
@@ -64,10 +65,10 @@ scan_run run_scan(evaluation::scan_case const& what, backend const& on,
   queue const queue{where};
   device_tensors tensors(on, queue);
   scan_arguments arguments = inputs;
-  for (auto* view : {&arguments.x, &arguments.dt, &arguments.A, &arguments.B, &arguments.C,
-                     &arguments.D, &arguments.z, &arguments.dt_bias, &arguments.initial_states,
-                     &arguments.cu_seqlens, &arguments.seq_idx, &arguments.state_source,
-                     &arguments.state_target}) {
+  for (auto* view :
+       {&arguments.x, &arguments.dt, &arguments.A, &arguments.B, &arguments.C, &arguments.D,
+        &arguments.z, &arguments.dt_bias, &arguments.initial_states, &arguments.cu_seqlens,
+        &arguments.seq_idx, &arguments.state_source, &arguments.state_target}) {
     *view = tensors.input(*view);
   }
   arguments.out = tensors.output(run.out.view());

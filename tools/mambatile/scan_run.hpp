@@ -26,7 +26,7 @@ struct scan_run {
   scan_problem problem;
   std::string plan;
   std::size_t workspace_bytes = 0;
-  double ms = 0;      ///< median
+  double ms = 0;  ///< median
   double ms_min = 0;
   /// Absent where the file has no such expectation.
   std::optional<compared> out_error, final_states_error;

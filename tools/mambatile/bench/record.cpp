@@ -11,11 +11,16 @@ namespace mambatile::program {
 
 void print_json(bench_record const& record) {
   nlohmann::ordered_json line = {
-      {"operator", record.operator_name}, {"backend", record.backend},
-      {"plan", record.plan},              {"shape", record.shape},
-      {"batch", record.batch},            {"seqlen", record.seqlen},
-      {"threads", record.threads},        {"io", to_string(record.io)},
-      {"ms", record.ms},                  {"ms_min", record.ms_min},
+      {"operator", record.operator_name},
+      {"backend", record.backend},
+      {"plan", record.plan},
+      {"shape", record.shape},
+      {"batch", record.batch},
+      {"seqlen", record.seqlen},
+      {"threads", record.threads},
+      {"io", to_string(record.io)},
+      {"ms", record.ms},
+      {"ms_min", record.ms_min},
       {"tokens_per_s", record.tokens_per_s()},
   };
   auto const fraction = record.fraction_of_peak();
@@ -31,9 +36,9 @@ void print_json(bench_record const& record) {
 }
 
 void print_table(std::vector<bench_record> const& records) {
-  std::vector<std::string> heading = {"shape",    "variant", "batch",   "seqlen", "threads",
-                                      "io",       "plan",    "ms",      "min",    "tokens/s",
-                                      "GFLOP/s",  "% peak",  "tensors", "workspace"};
+  std::vector<std::string> heading = {"shape",   "variant", "batch",   "seqlen",   "threads",
+                                      "io",      "plan",    "ms",      "min",      "tokens/s",
+                                      "GFLOP/s", "% peak",  "tensors", "workspace"};
   if (records.empty()) return;
   // Every record of a run has the same peers.
   for (auto const& peer : records.front().peers) {

@@ -46,10 +46,9 @@ class planned_scan {
   planned_scan(backend const& on, scan_workload const& work, scan_options const& options)
       : backend_(on), queue_{{on.kind(), 0}}, tensors_(on, queue_), arguments_(work.arguments()) {
     for (auto* view :
-         {&arguments_.x, &arguments_.dt, &arguments_.A, &arguments_.B, &arguments_.C,
-          &arguments_.D, &arguments_.z, &arguments_.dt_bias, &arguments_.initial_states,
-          &arguments_.cu_seqlens, &arguments_.seq_idx, &arguments_.state_source,
-          &arguments_.state_target}) {
+         {&arguments_.x, &arguments_.dt, &arguments_.A, &arguments_.B, &arguments_.C, &arguments_.D,
+          &arguments_.z, &arguments_.dt_bias, &arguments_.initial_states, &arguments_.cu_seqlens,
+          &arguments_.seq_idx, &arguments_.state_source, &arguments_.state_target}) {
       *view = tensors_.input(*view);
     }
     for (auto* view :
@@ -79,16 +78,15 @@ evaluation::scan_shape shape_of(std::string const& name) {
   evaluation::scan_shape shape{name};
   int length = 0;
   // Sizes of one's own.
-  if (std::sscanf(name.c_str(), "H%ldP%ldG%ldN%ld%n", &shape.nheads, &shape.headdim,
-                  &shape.ngroups, &shape.dstate, &length) == 4 &&
+  if (std::sscanf(name.c_str(), "H%ldP%ldG%ldN%ld%n", &shape.nheads, &shape.headdim, &shape.ngroups,
+                  &shape.dstate, &length) == 4 &&
       static_cast<std::size_t>(length) == name.size()) {
     return shape;
   }
   std::vector<std::string_view> names;
   for (auto const& each : evaluation::scan_shapes) names.push_back(each.name);
-  throw CLI::ValidationError(
-      "--shape", fmt::format("{} is neither like H24P64G1N128 nor one of {}", name,
-                             fmt::join(names, ", ")));
+  throw CLI::ValidationError("--shape", fmt::format("{} is neither like H24P64G1N128 nor one of {}",
+                                                    name, fmt::join(names, ", ")));
 }
 
 // ggml beside ours where it can do the same: plain f32 calls on the host.
@@ -111,7 +109,8 @@ std::unique_ptr<benchmark::peer_run> ggml_beside(settings const& chosen, scan_wo
 
 class cell {
  public:
-  cell(settings const& chosen, evaluation::scan_shape const& shape, std::int64_t seqlen, int threads)
+  cell(settings const& chosen, evaluation::scan_shape const& shape, std::int64_t seqlen,
+       int threads)
       : chosen_(chosen), shape_(shape), threads_(threads) {
     request_.shape = shape;
     request_.batch = chosen.batch > 0 ? chosen.batch : shape.batch;
@@ -124,8 +123,8 @@ class cell {
     for (auto const* on : backends()) {
       for (auto const& variant : chosen_.variants) add(*on, variant);
     }
-    bool const on_host = std::ranges::all_of(
-        records_, [](auto const& record) { return record.backend != "cuda"; });
+    bool const on_host =
+        std::ranges::all_of(records_, [](auto const& record) { return record.backend != "cuda"; });
     if (on_host) add_ggml();
     double const before = on_host ? benchmark::fma_peak_gflops(threads_) : 0;
     auto const times = benchmark::time_interleaved(
@@ -151,8 +150,7 @@ class cell {
 
   void add(backend const& on, std::string const& variant) {
     request_.layout = on.preferred_state_layout();
-    auto const& work =
-        *workloads_.emplace_back(std::make_unique<scan_workload>(variant, request_));
+    auto const& work = *workloads_.emplace_back(std::make_unique<scan_workload>(variant, request_));
     if (variant == "plain") plain_ = &work;
     auto options = work.options();
     options.threads = threads_;
@@ -220,7 +218,8 @@ void bench_scan(settings chosen) {
   print_table(records);
   fmt::print("GFLOP/s: 4 N P a token and head. ms: median of {} interleaved rounds.\n",
              chosen.rounds);
-  if (peak > 0) fmt::print("Peak: {:.1f} GFLOP/s of fused multiply-adds, measured before and after.\n", peak);
+  if (peak > 0)
+    fmt::print("Peak: {:.1f} GFLOP/s of fused multiply-adds, measured before and after.\n", peak);
 }
 
 }  // namespace

@@ -72,7 +72,8 @@ void scan_workload::add_packing(std::string_view variant) {
     auto const ids = allocate(dtype::i32, {request_.batch, l});
     auto* const data = static_cast<std::int32_t*>(ids.data);
     for (std::int64_t token = 0; token < request_.batch * l; ++token) {
-      data[token] = static_cast<std::int32_t>(token % l * sequences_per_row / std::max<std::int64_t>(l, 1));
+      data[token] =
+          static_cast<std::int32_t>(token % l * sequences_per_row / std::max<std::int64_t>(l, 1));
     }
     arguments_.seq_idx = ids;
     return;
