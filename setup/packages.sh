@@ -26,7 +26,7 @@ candidate() { LC_ALL=C apt-cache policy "$1" | sed -n 's/^ *Candidate: //p'; }
 # Knows both formats: *.sources (deb822) and the older one-line *.list.
 source_for_suite() {
   local codename=$1 suite=$2
-  cat /etc/apt/sources.list.d/*.sources 2>/dev/null | awk -v RS= -v codename="$codename" -v suite="$suite" '
+  { cat /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } | awk -v RS= -v codename="$codename" -v suite="$suite" '
     !done && /(^|\n)Types:[^\n]*deb([ \n]|$)/ && $0 ~ "(^|\n)Suites:[^\n]*[ :]" codename "([ \n]|$)" {
       n = split($0, line, "\n")
       for (i = 1; i <= n; i++) {
@@ -37,7 +37,7 @@ source_for_suite() {
       }
       done = 1
     }' | grep . && return
-  cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null | awk -v codename="$codename" -v suite="$suite" '
+  { cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null || true; } | awk -v codename="$codename" -v suite="$suite" '
     $1 == "deb" {
       options = ""; i = 2
       if ($2 ~ /^\[/) { for (; i <= NF; i++) { options = options " " $i; if ($i ~ /\]$/) { i++; break } } }
