@@ -57,7 +57,6 @@ struct scan_scratch {
   float* states;        ///< block_heads states in panels
   double* exponents;    ///< sum of delta A so far, a head of the block
   float* b;             ///< B of the piece (token, dstate)
-  float* b_transposed;  ///< (dstate, token)
   float* c_transposed;  ///< (dstate, token); C as (token, dstate) in sequential pieces
   float* products;      ///< C B^T as (j, i)
   float* weighted;      ///< the same times decays, one head's

@@ -192,20 +192,14 @@ class part_runner {
     }
     auto const stride = scratch_.token_stride;
     pack_transposed(C, C_stride, piece.count, dstate, scratch_.c_transposed, stride);
-    pack_transposed(scratch_.b, scratch_.dstate_stride, piece.count, dstate, scratch_.b_transposed,
-                    stride);
     // C B^T as (j, i), of which i >= j is used: from the pack that j lies in on.
     for_each_tile(piece.count, [&](std::int64_t first, int rows) {
       auto const begin = first / pack_width * pack_width;
       for (auto i = begin; i < piece.count; i += panel_width) {
         auto const left = (piece.count - i + pack_width - 1) / pack_width;
-        kokkos::run(update_tile{{scratch_.b_transposed + first, stride, scratch_.c_transposed + i,
-                                 stride, dstate},
-                                scratch_.products + first * stride + i,
-                                stride,
-                                1.0F,
-                                1.0F,
-                                true},
+        kokkos::run(product_tile{scratch_.b + first * scratch_.dstate_stride,
+                                 scratch_.dstate_stride, scratch_.c_transposed + i, stride, dstate,
+                                 scratch_.products + first * stride + i, stride},
                     rows, static_cast<int>(std::min<std::int64_t>(left, tuning.tile_vectors)));
       }
     });
@@ -254,8 +248,36 @@ class part_runner {
     }
   }
 
+  // The rows of x and out that come next after this head's: the next head's, or the first head's of
+  // the next piece. Each lies in lines of its own, which the hardware does not foresee.
+  struct coming_rows {
+    std::int64_t token;
+    std::int64_t head;
+    std::int64_t count;
+  };
+  [[nodiscard]] coming_rows rows_after(scan_piece const& piece, std::int64_t head) const noexcept {
+    if (head + 1 < part_.end_head) return {piece.begin, head + 1, piece.count};
+    auto const next = piece.begin + piece.count;
+    return {next, part_.first_head, std::min(piece.count, row_.length - next)};
+  }
+  // Fetches what belongs to part `done` of `of`.
+  void prefetch_rows(coming_rows const& rows, std::int64_t column, std::int64_t width,
+                     std::int64_t done, std::int64_t more, std::int64_t of) const noexcept {
+    constexpr std::int64_t line = 64 / std::int64_t{sizeof(Element)};
+    auto const end = (done + more) * rows.count / of;
+    for (auto token = done * rows.count / of; token < end; ++token) {
+      auto const* x = at(arguments_.x, rows.token + token, rows.head) + column;
+      auto const* out = at(arguments_.out, rows.token + token, rows.head) + column;
+      for (std::int64_t i = 0; i < width; i += line) {
+        __builtin_prefetch(x + i, 0, 3);
+        __builtin_prefetch(out + i, 1, 3);
+      }
+    }
+  }
+
   void run_chunk(scan_piece const& piece, std::int64_t head) noexcept {
     auto const& steps = scratch_.steps;
+    auto const coming = rows_after(piece, head);
     auto const tokens = scratch_.token_stride;
     auto const dstate = problem_.dstate;
     for_each_panel(head, [&](std::int64_t column, int vectors, float* panel) {
@@ -295,6 +317,7 @@ class part_runner {
                         steps.factored ? steps.decay : 1.0F,
                         is_zero_},
             rows, vectors);
+        prefetch_rows(coming, column, used, first, rows, dstate);
       });
     });
   }

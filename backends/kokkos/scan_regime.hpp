@@ -32,7 +32,9 @@ struct scan_rule {
 [[nodiscard]] constexpr std::int64_t chunk_of_run(scan_rule const& rule, std::int64_t length,
                                                   bool from_zero) noexcept {
   if (from_zero && length <= rule.single_chunk) return std::max<std::int64_t>(length, 1);
-  return rule.chunk;
+  // Even chunks, rather than full ones and a rest.
+  std::int64_t const chunks = (length + rule.chunk - 1) / rule.chunk;
+  return chunks == 0 ? 1 : (length + chunks - 1) / chunks;
 }
 
 /// Longest piece that calls within these capacities can have.

@@ -50,7 +50,6 @@ std::size_t cut(scan_layout const& layout, void* memory, scan_scratch& scratch) 
       from.take<float>(layout.block_heads * panel_elements(problem.headdim, problem.dstate));
   scratch.exponents = from.take<double>(layout.block_heads);
   scratch.b = from.take<float>(layout.longest * dstate);
-  scratch.b_transposed = from.take<float>(dstate * tokens);
   scratch.c_transposed = from.take<float>(std::max(dstate * tokens, sequential * dstate));
   scratch.products = from.take<float>(layout.longest * tokens);
   scratch.weighted = from.take<float>(layout.longest * tokens);

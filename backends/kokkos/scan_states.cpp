@@ -13,31 +13,41 @@ inline namespace v0 {
 namespace kokkos {
 namespace {
 
-// Calls visit(column, width, packed, stride) for each pack of columns: its first column, how many
-// count, and where its rows lie in the panels.
+// Calls visit(first column, vectors, panel) for each panel.
 template <class Float, class Visit>
-void for_each_pack(headdim_range const& columns, std::int64_t dstate, Float* panels,
-                   Visit const& visit) {
+void for_each_panel(headdim_range const& columns, std::int64_t dstate, Float* panels,
+                    Visit const& visit) {
   for (std::int64_t begin = columns.begin; begin < columns.end; begin += panel_width) {
     int const vectors = panel_vectors(columns, begin);
-    std::int64_t const stride = std::int64_t{vectors} * pack_width;
-    for (int vector = 0; vector < vectors; ++vector) {
-      std::int64_t const column = begin + vector * pack_width;
-      visit(column, std::min<std::int64_t>(columns.end - column, pack_width),
-            panels + vector * pack_width, stride);
+    visit(begin, vectors, panels);
+    panels += std::int64_t{vectors} * pack_width * dstate;
+  }
+}
+
+// Where both sides have headdim innermost: row by row.
+template <class Element>
+void load_rows(Element const* from, std::int64_t from_stride, std::int64_t used,
+               std::int64_t dstate, float* to, std::int64_t stride) noexcept {
+  for (std::int64_t n = 0; n < dstate; ++n) {
+    for (std::int64_t p = 0; p < used; p += pack_width) {
+      store(to + n * stride + p, load_up_to(from + n * from_stride + p, used - p));
     }
-    panels += stride * dstate;
+  }
+}
+template <class Element>
+void store_rows(float const* from, std::int64_t stride, std::int64_t used, std::int64_t dstate,
+                Element* to, std::int64_t to_stride) noexcept {
+  for (std::int64_t n = 0; n < dstate; ++n) {
+    for (std::int64_t p = 0; p < used; p += pack_width) {
+      store_up_to(to + n * to_stride + p, load(from + n * stride + p), used - p);
+    }
   }
 }
 
 template <class Element>
 void load_pack(Element const* from, state_matrix const& matrix, std::int64_t width,
                std::int64_t dstate, float* to, std::int64_t stride) noexcept {
-  if (matrix.headdim_stride == 1) {
-    for (std::int64_t n = 0; n < dstate; ++n) {
-      store(to + n * stride, load_up_to(from + n * matrix.dstate_stride, width));
-    }
-  } else if (matrix.dstate_stride == 1) {
+  if (matrix.dstate_stride == 1) {
     for (std::int64_t n = 0; n < dstate; n += pack_width) {
       pack square[pack_width];
       for (int p = 0; p < pack_width; ++p) {
@@ -64,11 +74,7 @@ void load_pack(Element const* from, state_matrix const& matrix, std::int64_t wid
 template <class Element>
 void store_pack(float const* from, std::int64_t stride, std::int64_t width, std::int64_t dstate,
                 Element* to, state_matrix const& matrix) noexcept {
-  if (matrix.headdim_stride == 1) {
-    for (std::int64_t n = 0; n < dstate; ++n) {
-      store_up_to(to + n * matrix.dstate_stride, load(from + n * stride), width);
-    }
-  } else if (matrix.dstate_stride == 1) {
+  if (matrix.dstate_stride == 1) {
     for (std::int64_t n = 0; n < dstate; n += pack_width) {
       pack square[pack_width];
       for (int i = 0; i < pack_width; ++i) {
@@ -102,23 +108,41 @@ std::int64_t panel_elements(std::int64_t columns, std::int64_t dstate) noexcept 
 void load_state(state_matrix const& from, headdim_range const& columns, std::int64_t dstate,
                 float* panels) noexcept {
   visit_type(from.type, [&]<class Element>(Element const*) {
-    for_each_pack(columns, dstate, panels,
-                  [&](std::int64_t column, std::int64_t width, float* to, std::int64_t stride) {
-                    load_pack(static_cast<Element const*>(from.data) + column * from.headdim_stride,
-                              from, width, dstate, to, stride);
-                  });
+    auto const* data = static_cast<Element const*>(from.data);
+    for_each_panel(columns, dstate, panels, [&](std::int64_t begin, int vectors, float* panel) {
+      std::int64_t const stride = std::int64_t{vectors} * pack_width;
+      auto const used = std::min(stride, columns.end - begin);
+      auto const* source = data + begin * from.headdim_stride;
+      if (from.headdim_stride == 1) {
+        load_rows(source, from.dstate_stride, used, dstate, panel, stride);
+        return;
+      }
+      for (std::int64_t p = 0; p < used; p += pack_width) {
+        load_pack(source + p * from.headdim_stride, from,
+                  std::min<std::int64_t>(used - p, pack_width), dstate, panel + p, stride);
+      }
+    });
   });
 }
 
 void store_state(float const* panels, headdim_range const& columns, std::int64_t dstate,
                  state_matrix const& to) noexcept {
   visit_type(to.type, [&]<class Element>(Element const*) {
-    for_each_pack(
-        columns, dstate, panels,
-        [&](std::int64_t column, std::int64_t width, float const* from, std::int64_t stride) {
-          store_pack(from, stride, width, dstate,
-                     static_cast<Element*>(to.data) + column * to.headdim_stride, to);
-        });
+    auto* data = static_cast<Element*>(to.data);
+    for_each_panel(columns, dstate, panels,
+                   [&](std::int64_t begin, int vectors, float const* panel) {
+                     std::int64_t const stride = std::int64_t{vectors} * pack_width;
+                     auto const used = std::min(stride, columns.end - begin);
+                     auto* target = data + begin * to.headdim_stride;
+                     if (to.headdim_stride == 1) {
+                       store_rows(panel, stride, used, dstate, target, to.dstate_stride);
+                       return;
+                     }
+                     for (std::int64_t p = 0; p < used; p += pack_width) {
+                       store_pack(panel + p, stride, std::min<std::int64_t>(used - p, pack_width),
+                                  dstate, target + p * to.headdim_stride, to);
+                     }
+                   });
   });
 }
 

@@ -45,6 +45,35 @@ MAMBATILE_ALWAYS_INLINE inline void accumulate(tile_registers<Rows, Vectors>& su
 }
 
 template <int Rows, int Vectors>
+void run_product(product_tile const& tile) noexcept {
+  tile_registers<Rows, Vectors> sums;
+  each<Rows, Vectors>([&](auto r, auto v) MAMBATILE_ALWAYS_INLINE { sums[r][v] = pack(0.0F); });
+  // An address is one of a few pointers plus 0, 1 or 2 strides, which one instruction can form.
+  constexpr int rows_of_pointer = 3;
+  constexpr int pointers = (Rows + rows_of_pointer - 1) / rows_of_pointer;
+  float const* left[static_cast<std::size_t>(pointers)];
+  unroll<pointers>([&](auto i) MAMBATILE_ALWAYS_INLINE {
+    left[i] = tile.left + i * rows_of_pointer * tile.left_stride;
+  });
+  float const* right = tile.right;
+  for (std::int64_t k = tile.count; k > 0; --k) {
+    pack_row<Vectors> column;
+    unroll<Vectors>([&](auto v)
+                        MAMBATILE_ALWAYS_INLINE { column[v] = load(right + v * pack_width); });
+    unroll<Rows>([&](auto r) MAMBATILE_ALWAYS_INLINE {
+      pack const factor(left[r / rows_of_pointer][(r % rows_of_pointer) * tile.left_stride]);
+      unroll<Vectors>(
+          [&](auto v) MAMBATILE_ALWAYS_INLINE { sums[r][v] = fma(factor, column[v], sums[r][v]); });
+    });
+    unroll<pointers>([&](auto i) MAMBATILE_ALWAYS_INLINE { ++left[i]; });
+    right += tile.right_stride;
+  }
+  each<Rows, Vectors>([&](auto r, auto v) MAMBATILE_ALWAYS_INLINE {
+    store(tile.target + r * tile.target_stride + v * pack_width, sums[r][v]);
+  });
+}
+
+template <int Rows, int Vectors>
 void run_update(update_tile const& tile) noexcept {
   tile_registers<Rows, Vectors> sums;
   float* const target = tile.target;
@@ -146,6 +175,10 @@ constexpr auto make_table(Pick const& pick) {
   (std::make_integer_sequence<int, Rows * columns>{});
 }
 
+constexpr auto product_tiles = make_table<product_tile, tuning.tile_rows>(
+    []<int R, int V>(std::integral_constant<int, R>, std::integral_constant<int, V>) {
+      return &run_product<R, V>;
+    });
 constexpr auto updates = make_table<update_tile, tuning.tile_rows>(
     []<int R, int V>(std::integral_constant<int, R>, std::integral_constant<int, V>) {
       return &run_update<R, V>;
@@ -165,6 +198,9 @@ constexpr auto recurrences = make_table<recurrence_tile, recurrence_tokens>(
 
 }  // namespace
 
+void run(product_tile const& tile, int rows, int vectors) noexcept {
+  product_tiles[entry(rows, vectors)](tile);
+}
 void run(update_tile const& tile, int rows, int vectors) noexcept {
   updates[entry(rows, vectors)](tile);
 }

@@ -25,6 +25,18 @@ struct tile_product {
   std::int64_t count;
 };
 
+/// target = sum over k < count of left[row * left_stride + k] * right[k * right_stride + column]:
+/// the left factor has its rows outermost.
+struct product_tile {
+  float const* left;
+  std::int64_t left_stride;
+  float const* right;
+  std::int64_t right_stride;
+  std::int64_t count;
+  float* target;
+  std::int64_t target_stride;
+};
+
 /// target = last_scale * (first_scale * target + product), or last_scale * product from zero.
 struct update_tile {
   tile_product product;
@@ -70,6 +82,7 @@ inline constexpr int recurrence_tokens = vector_registers >= 32 ? 4 : 2;
 
 // 1 <= rows <= tuning.tile_rows, 1 <= vectors <= tuning.tile_vectors,
 // 1 <= tokens <= recurrence_tokens.
+void run(product_tile const& tile, int rows, int vectors) noexcept;
 void run(update_tile const& tile, int rows, int vectors) noexcept;
 void run(output_tile const& tile, int rows, int vectors) noexcept;
 void run(recurrence_tile const& tile, int tokens, int vectors) noexcept;

@@ -22,7 +22,7 @@ struct scan_tuning {
 // AVX-512: Sapphire Rapids, 2 MiB L2, 2026-12. AVX2: 16 registers; unmeasured but for the tile.
 // NEON and scalar: unmeasured.
 inline constexpr scan_tuning scan_tunings[] = {
-    {16, 12, 2, 24, 128, 8, 1 << 20},
+    {16, 12, 2, 32, 128, 8, 1 << 20},
     {8, 6, 2, 24, 128, 8, 1 << 18},
     {4, 12, 2, 24, 128, 8, 1 << 18},
     {1, 4, 2, 16, 64, 8, 1 << 17},
