@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "argument_checks.hpp"
 #include "convert.hpp"
 #include "scan_call.hpp"
 #include "scan_pack.hpp"
+#include "scan_part_states.hpp"
 #include "scan_tiles.hpp"
 #include "vector_math.hpp"
 
@@ -29,42 +29,34 @@ class part_runner {
         row_(row),
         part_(part),
         scratch_(scratch),
-        state_elements_(
-            panel_elements(part.columns.end - part.columns.begin, call.layout.problem.dstate)) {}
+        states_(call, row, part, scratch) {}
 
   void run() noexcept {
-    load_states();
+    std::fill_n(scratch_.exponents, heads(), 0.0);
     auto const* ids = problem_.pack == packing::seq_idx
                           ? static_cast<std::int32_t const*>(arguments_.seq_idx.data) +
                                 row_.batch * arguments_.seq_idx.stride(0)
                           : nullptr;
     scan_walker walker(rule_, row_.length, problem_.intermediate_every, ids,
-                       ids == nullptr ? 0 : arguments_.seq_idx.stride(1), is_zero_);
-    bool const keeps_last = final_row() >= 0;
+                       ids == nullptr ? 0 : arguments_.seq_idx.stride(1), states_.is_zero());
     scan_piece piece{};
     while (walker.next(piece)) {
       if (piece.padding) {
         clear_out(piece);
       } else {
-        if (piece.resets) is_zero_ = true;
-        bool const is_last = piece.begin + piece.count == row_.length;
-        keep_state_ = !is_last || keeps_last || piece.snapshot_after;
+        if (piece.resets) states_.reset();
         run_piece(piece);
       }
       if (piece.snapshot_after) {
-        store_snapshots((piece.begin + piece.count) / problem_.intermediate_every - 1);
+        states_.store_snapshot((piece.begin + piece.count) / problem_.intermediate_every - 1);
       }
     }
-    store_final_states();
+    states_.store_final();
     store_total_decay(walker.sequences() > 1);
   }
 
  private:
   [[nodiscard]] std::int64_t heads() const noexcept { return part_.end_head - part_.first_head; }
-  [[nodiscard]] float* state(std::int64_t index) const noexcept {
-    return scratch_.states + index * state_elements_;
-  }
-
   // Element (batch, token, outer, 0) of a tensor of rank 4, token counted from the row's first.
   template <class View>
   [[nodiscard]] auto* at(View const& view, std::int64_t token, std::int64_t outer) const noexcept {
@@ -72,69 +64,6 @@ class part_runner {
                                        Element const*, Element*>;
     return static_cast<pointer>(view.data) + row_.batch * view.stride(0) +
            (row_.begin + token) * view.stride(1) + outer * view.stride(2);
-  }
-
-  // ---- states
-
-  // The slot of initial or final states that belongs to the row; -1 = none.
-  [[nodiscard]] std::int64_t slot(bool has_states, bool has_slots,
-                                  const_tensor_view const& slots) const noexcept {
-    if (!has_states) return -1;
-    return has_slots ? detail::index_at(slots, row_.row) : row_.row;
-  }
-  [[nodiscard]] std::int64_t final_row() const noexcept {
-    return slot(problem_.has_final_states, problem_.has_state_target, arguments_.state_target);
-  }
-
-  template <class View>
-  [[nodiscard]] state_matrix matrix(View const& view, std::int64_t offset) const noexcept {
-    auto const bytes = offset * static_cast<std::int64_t>(size_of(problem_.state));
-    auto const* data = static_cast<char const*>(view.data) + bytes;
-    return {const_cast<char*>(data), problem_.state, view.stride(view.rank - 2),
-            view.stride(view.rank - 1)};
-  }
-
-  void load_states() noexcept {
-    std::fill_n(scratch_.exponents, heads(), 0.0);
-    auto const source =
-        slot(problem_.has_initial_states, problem_.has_state_source, arguments_.state_source);
-    is_zero_ = source < 0;
-    if (is_zero_) return;
-    auto const& from = arguments_.initial_states;
-    for (std::int64_t index = 0; index < heads(); ++index) {
-      load_state(
-          matrix(from, source * from.stride(0) + (part_.first_head + index) * from.stride(1)),
-          part_.columns, problem_.dstate, state(index));
-    }
-  }
-
-  // A zero state is not in memory until somebody needs it there.
-  void materialise_zero() noexcept {
-    if (!is_zero_) return;
-    std::fill_n(scratch_.states, heads() * state_elements_, 0.0F);
-    is_zero_ = false;
-  }
-
-  void store_snapshots(std::int64_t index) noexcept {
-    materialise_zero();
-    auto const& to = arguments_.intermediate_states;
-    auto const snapshot = row_.begin / problem_.intermediate_every + index;
-    for (std::int64_t head = 0; head < heads(); ++head) {
-      store_state(state(head), part_.columns, problem_.dstate,
-                  matrix(to, row_.batch * to.stride(0) + snapshot * to.stride(1) +
-                                 (part_.first_head + head) * to.stride(2)));
-    }
-  }
-
-  void store_final_states() noexcept {
-    auto const target = final_row();
-    if (target < 0) return;
-    materialise_zero();
-    auto const& to = arguments_.final_states;
-    for (std::int64_t head = 0; head < heads(); ++head) {
-      store_state(state(head), part_.columns, problem_.dstate,
-                  matrix(to, target * to.stride(0) + (part_.first_head + head) * to.stride(1)));
-    }
   }
 
   void store_total_decay(bool was_reset) noexcept {
@@ -147,8 +76,6 @@ class part_runner {
     }
   }
 
-  // ---- pieces
-
   void clear_out(scan_piece const& piece) noexcept {
     auto const columns = part_.columns.end - part_.columns.begin;
     for (std::int64_t token = piece.begin; token < piece.begin + piece.count; ++token) {
@@ -159,8 +86,11 @@ class part_runner {
   }
 
   void run_piece(scan_piece const& piece) noexcept {
+    bool const is_last = piece.begin + piece.count == row_.length;
+    keep_state_ = !is_last || states_.is_wanted() || piece.snapshot_after;
     bool const sequential = piece.count <= rule_.sequential;
-    if (sequential) materialise_zero();
+    if (sequential && states_.is_zero()) states_.materialise();
+    states_.begin_piece(is_last && !piece.snapshot_after);
     auto const heads_of_group = problem_.nheads / problem_.ngroups;
     std::int64_t packed_group = -1;
     for (std::int64_t head = part_.first_head; head < part_.end_head; ++head) {
@@ -176,7 +106,7 @@ class part_runner {
         run_chunk(piece, head);
       }
     }
-    if (keep_state_) is_zero_ = false;
+    if (sequential || keep_state_) states_.end_piece();
   }
 
   void pack_group(scan_piece const& piece, std::int64_t group, bool sequential) noexcept {
@@ -237,14 +167,11 @@ class part_runner {
     }
   }
 
-  // Calls visit(first column, vectors, that panel's state) for each panel of a head.
+  // Calls visit(first column, vectors) for each panel of a head.
   template <class Visit>
-  void for_each_panel(std::int64_t head, Visit const& visit) noexcept {
-    float* panel = state(head - part_.first_head);
+  void for_each_panel(Visit const& visit) noexcept {
     for (auto column = part_.columns.begin; column < part_.columns.end; column += panel_width) {
-      int const vectors = panel_vectors(part_.columns, column);
-      visit(column, vectors, panel);
-      panel += std::int64_t{vectors} * pack_width * problem_.dstate;
+      visit(column, panel_vectors(part_.columns, column));
     }
   }
 
@@ -280,7 +207,7 @@ class part_runner {
     auto const coming = rows_after(piece, head);
     auto const tokens = scratch_.token_stride;
     auto const dstate = problem_.dstate;
-    for_each_panel(head, [&](std::int64_t column, int vectors, float* panel) {
+    for_each_panel([&](std::int64_t column, int vectors) {
       std::int64_t const width = std::int64_t{vectors} * pack_width;
       auto const used = std::min(width, part_.columns.end - column);
       auto const* x = at(arguments_.x, piece.begin, head) + column;
@@ -293,29 +220,34 @@ class part_runner {
         pack_weighted(x, x_stride, piece.count, used, steps.weight, x_state, width);
         pack_rows(x, x_stride, piece.count, used, scratch_.x, width);
       }
+      bool const from_zero = states_.is_zero();
+      auto const source = from_zero ? state_rows{nullptr, 0} : states_.source(head, column);
+      auto const target = states_.target(head, column);
       float const* within = steps.factored ? scratch_.products : scratch_.weighted;
       for_each_tile(piece.count, [&](std::int64_t first, int rows) {
-        output_tile tile{
-            {scratch_.c_transposed + first, tokens, panel, width, is_zero_ ? 0 : dstate},
-            {within + first, tokens, scratch_.x, width, first},
-            steps.row + first,
-            !steps.factored,
-            nullptr,
-            nullptr,
-            0,
-            nullptr,
-            0};
+        output_tile tile{{scratch_.c_transposed + first, tokens, source.data, source.stride,
+                          from_zero ? 0 : dstate},
+                         {within + first, tokens, scratch_.x, width, first},
+                         steps.row + first,
+                         !steps.factored,
+                         nullptr,
+                         nullptr,
+                         0,
+                         nullptr,
+                         0};
         run_output(tile, piece.begin + first, head, column, rows, vectors, used);
       });
       if (!keep_state_) return;
       for_each_tile(dstate, [&](std::int64_t first, int rows) {
         kokkos::run(
             update_tile{{scratch_.b + first, scratch_.dstate_stride, x_state, width, piece.count},
-                        panel + first * width,
-                        width,
+                        from_zero ? nullptr : source.data + first * source.stride,
+                        source.stride,
+                        target.data + first * target.stride,
+                        target.stride,
                         steps.factored ? 1.0F : steps.decay,
                         steps.factored ? steps.decay : 1.0F,
-                        is_zero_},
+                        from_zero},
             rows, vectors);
         prefetch_rows(coming, column, used, first, rows, dstate);
       });
@@ -360,20 +292,23 @@ class part_runner {
 
   void run_tokens(scan_piece const& piece, std::int64_t head) noexcept {
     auto const& steps = scratch_.steps;
-    for_each_panel(head, [&](std::int64_t column, int vectors, float* panel) {
+    for_each_panel([&](std::int64_t column, int vectors) {
       std::int64_t const width = std::int64_t{vectors} * pack_width;
       auto const used = std::min(width, part_.columns.end - column);
       pack_weighted(at(arguments_.x, piece.begin, head) + column, arguments_.x.stride(1),
                     piece.count, used, steps.weight, scratch_.x, width);
+      auto source = states_.source(head, column);
+      auto const target = states_.target(head, column);
       for (std::int64_t first = 0; first < piece.count; first += recurrence_tokens) {
         int const tokens =
             static_cast<int>(std::min<std::int64_t>(piece.count - first, recurrence_tokens));
-        kokkos::run(recurrence_tile{panel, width, problem_.dstate,
-                                    scratch_.b + first * scratch_.dstate_stride,
+        kokkos::run(recurrence_tile{source.data, source.stride, target.data, target.stride,
+                                    problem_.dstate, scratch_.b + first * scratch_.dstate_stride,
                                     scratch_.c_transposed + first * scratch_.dstate_stride,
                                     scratch_.dstate_stride, scratch_.x + first * width, width,
                                     steps.row + first, scratch_.tile, width},
                     tokens, vectors);
+        source = target;
         finish_rows(piece.begin + first, head, column, tokens, used, width);
       }
     });
@@ -385,8 +320,7 @@ class part_runner {
   scan_row const& row_;
   scan_part const& part_;
   scan_scratch& scratch_;
-  std::int64_t state_elements_;
-  bool is_zero_ = true;      // the states are zero and not in memory
+  part_states states_;
   bool keep_state_ = false;  // somebody reads the states behind the piece
 };
 

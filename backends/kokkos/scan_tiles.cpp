@@ -82,7 +82,7 @@ void run_update(update_tile const& tile) noexcept {
   } else {
     pack const scale(tile.first_scale);
     each<Rows, Vectors>([&](auto r, auto v) MAMBATILE_ALWAYS_INLINE {
-      sums[r][v] = scale * load(target + r * tile.target_stride + v * pack_width);
+      sums[r][v] = scale * load(tile.source + r * tile.source_stride + v * pack_width);
     });
   }
   accumulate<Rows, Vectors>(sums, tile.product);
@@ -144,10 +144,12 @@ void run_recurrence(recurrence_tile const& tile) noexcept {
     x[t][v] = load(tile.x + t * tile.x_stride + v * pack_width);
   });
   unroll<Tokens>([&](auto t) MAMBATILE_ALWAYS_INLINE { decay[t] = pack(tile.decay[t]); });
-  float* row = tile.state;
-  for (std::int64_t n = 0; n < tile.dstate; ++n, row += tile.state_stride) {
+  float const* source = tile.source;
+  float* target = tile.target;
+  for (std::int64_t n = 0; n < tile.dstate; ++n) {
     pack_row<Vectors> state;
-    unroll<Vectors>([&](auto v) MAMBATILE_ALWAYS_INLINE { state[v] = load(row + v * pack_width); });
+    unroll<Vectors>([&](auto v)
+                        MAMBATILE_ALWAYS_INLINE { state[v] = load(source + v * pack_width); });
     unroll<Tokens>([&](auto t) MAMBATILE_ALWAYS_INLINE {
       pack const b(tile.b[t * tile.bc_stride + n]);
       pack const c(tile.c[t * tile.bc_stride + n]);
@@ -156,7 +158,10 @@ void run_recurrence(recurrence_tile const& tile) noexcept {
         sums[t][v] = fma(c, state[v], sums[t][v]);
       });
     });
-    unroll<Vectors>([&](auto v) MAMBATILE_ALWAYS_INLINE { store(row + v * pack_width, state[v]); });
+    unroll<Vectors>([&](auto v)
+                        MAMBATILE_ALWAYS_INLINE { store(target + v * pack_width, state[v]); });
+    source += tile.source_stride;
+    target += tile.target_stride;
   }
   each<Tokens, Vectors>([&](auto t, auto v) MAMBATILE_ALWAYS_INLINE {
     store(tile.out + t * tile.out_stride + v * pack_width, sums[t][v]);

@@ -37,9 +37,12 @@ struct product_tile {
   std::int64_t target_stride;
 };
 
-/// target = last_scale * (first_scale * target + product), or last_scale * product from zero.
+/// target = last_scale * (first_scale * source + product), or last_scale * product from zero.
+/// source and target may be the same.
 struct update_tile {
   tile_product product;
+  float const* source;
+  std::int64_t source_stride;
   float* target;
   std::int64_t target_stride;
   float first_scale;
@@ -62,10 +65,13 @@ struct output_tile {
   std::int64_t out_stride;
 };
 
-/// Token by token: state = decay[t] * state + b[t] (outer) x[t], out[t] = c[t] . state.
+/// Token by token: state = decay[t] * state + b[t] (outer) x[t], out[t] = c[t] . state. The state
+/// comes from source and goes to target, which may be the same.
 struct recurrence_tile {
-  float* state;
-  std::int64_t state_stride;
+  float const* source;
+  std::int64_t source_stride;
+  float* target;
+  std::int64_t target_stride;
   std::int64_t dstate;
   float const* b;
   float const* c;
