@@ -39,14 +39,15 @@ inline void pack_rows(Element const* from, std::int64_t from_stride, std::int64_
   }
 }
 
-/// Each row times its weight.
+/// Each row times its weight. What lies `ahead` elements further is fetched meanwhile.
 template <class Element>
 inline void pack_weighted(Element const* from, std::int64_t from_stride, std::int64_t rows,
-                          std::int64_t width, float const* weights, float* to,
+                          std::int64_t width, std::int64_t ahead, float const* weights, float* to,
                           std::int64_t to_stride) noexcept {
   for (std::int64_t row = 0; row < rows; ++row) {
     pack const weight(weights[row]);
     for (std::int64_t i = 0; i < width; i += pack_width) {
+      __builtin_prefetch(from + row * from_stride + i + ahead, 0, 2);
       store(to + row * to_stride + i, weight * load_up_to(from + row * from_stride + i, width - i));
     }
   }

@@ -160,10 +160,14 @@ class part_runner {
     }
     scratch_.exponents[head - part_.first_head] += scratch_.steps.total;
     if (problem_.D == skip::none) return;
-    for (auto p = part_.columns.begin; p < part_.columns.end; ++p) {
-      scratch_.skip[p - part_.columns.begin] =
-          element_at(D.data, problem_.D_type,
-                     head * D.stride(0) + (problem_.D == skip::per_channel ? p * D.stride(1) : 0));
+    auto const columns = part_.columns.end - part_.columns.begin;
+    if (problem_.D == skip::per_head) {
+      std::fill_n(scratch_.skip, columns, element_at(D.data, problem_.D_type, head * D.stride(0)));
+      return;
+    }
+    for (std::int64_t p = 0; p < columns; ++p) {
+      scratch_.skip[p] = element_at(D.data, problem_.D_type,
+                                    head * D.stride(0) + (part_.columns.begin + p) * D.stride(1));
     }
   }
 
@@ -175,36 +179,8 @@ class part_runner {
     }
   }
 
-  // The rows of x and out that come next after this head's: the next head's, or the first head's of
-  // the next piece. Each lies in lines of its own, which the hardware does not foresee.
-  struct coming_rows {
-    std::int64_t token;
-    std::int64_t head;
-    std::int64_t count;
-  };
-  [[nodiscard]] coming_rows rows_after(scan_piece const& piece, std::int64_t head) const noexcept {
-    if (head + 1 < part_.end_head) return {piece.begin, head + 1, piece.count};
-    auto const next = piece.begin + piece.count;
-    return {next, part_.first_head, std::min(piece.count, row_.length - next)};
-  }
-  // Fetches what belongs to part `done` of `of`.
-  void prefetch_rows(coming_rows const& rows, std::int64_t column, std::int64_t width,
-                     std::int64_t done, std::int64_t more, std::int64_t of) const noexcept {
-    constexpr std::int64_t line = 64 / std::int64_t{sizeof(Element)};
-    auto const end = (done + more) * rows.count / of;
-    for (auto token = done * rows.count / of; token < end; ++token) {
-      auto const* x = at(arguments_.x, rows.token + token, rows.head) + column;
-      auto const* out = at(arguments_.out, rows.token + token, rows.head) + column;
-      for (std::int64_t i = 0; i < width; i += line) {
-        __builtin_prefetch(x + i, 0, 3);
-        __builtin_prefetch(out + i, 1, 3);
-      }
-    }
-  }
-
   void run_chunk(scan_piece const& piece, std::int64_t head) noexcept {
     auto const& steps = scratch_.steps;
-    auto const coming = rows_after(piece, head);
     auto const tokens = scratch_.token_stride;
     auto const dstate = problem_.dstate;
     for_each_panel([&](std::int64_t column, int vectors) {
@@ -212,12 +188,14 @@ class part_runner {
       auto const used = std::min(width, part_.columns.end - column);
       auto const* x = at(arguments_.x, piece.begin, head) + column;
       auto const x_stride = arguments_.x.stride(1);
+      // The next head's rows start in lines that the hardware does not foresee.
+      auto const ahead = head + 1 < part_.end_head ? arguments_.x.stride(2) : 0;
       float* x_state = scratch_.x;
       if (steps.factored) {
-        pack_weighted(x, x_stride, piece.count, used, steps.weight, scratch_.x, width);
+        pack_weighted(x, x_stride, piece.count, used, ahead, steps.weight, scratch_.x, width);
       } else {
         x_state = scratch_.x_state;
-        pack_weighted(x, x_stride, piece.count, used, steps.weight, x_state, width);
+        pack_weighted(x, x_stride, piece.count, used, ahead, steps.weight, x_state, width);
         pack_rows(x, x_stride, piece.count, used, scratch_.x, width);
       }
       bool const from_zero = states_.is_zero();
@@ -249,7 +227,6 @@ class part_runner {
                         steps.factored ? steps.decay : 1.0F,
                         from_zero},
             rows, vectors);
-        prefetch_rows(coming, column, used, first, rows, dstate);
       });
     });
   }
@@ -296,7 +273,7 @@ class part_runner {
       std::int64_t const width = std::int64_t{vectors} * pack_width;
       auto const used = std::min(width, part_.columns.end - column);
       pack_weighted(at(arguments_.x, piece.begin, head) + column, arguments_.x.stride(1),
-                    piece.count, used, steps.weight, scratch_.x, width);
+                    piece.count, used, 0, steps.weight, scratch_.x, width);
       auto source = states_.source(head, column);
       auto const target = states_.target(head, column);
       for (std::int64_t first = 0; first < piece.count; first += recurrence_tokens) {
