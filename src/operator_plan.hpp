@@ -12,6 +12,7 @@
 
 #include "backend_implementation.hpp"
 #include "operator_checks.hpp"
+#include "workspace_layout.hpp"
 
 // Definitions of the per-operator templates of plan.hpp and backend.hpp. Each operator's source
 // file includes this and instantiates them with MAMBATILE_INSTANTIATE_OPERATOR.
@@ -19,11 +20,6 @@
 namespace mambatile {
 inline namespace v0 {
 namespace detail {
-
-/// Pieces of a workspace start at multiples of its alignment.
-constexpr std::size_t round_to_alignment(std::size_t bytes) noexcept {
-  return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
-}
 
 void check_workspace(std::string_view operator_name, workspace_view workspace, std::size_t needed,
                      device where);

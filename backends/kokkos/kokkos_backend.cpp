@@ -59,6 +59,25 @@ class kokkos_backend final : public detail::host_backend_implementation {
     start_runtime();
     return make_scan_plan(problem);
   }
+
+  [[nodiscard]] support supports(matmul_problem const& problem, device /*where*/) const override {
+    return matmul_support(problem);
+  }
+  [[nodiscard]] std::shared_ptr<detail::plan_implementation<matmul_problem> const> plan(
+      matmul_problem const& problem, device /*where*/) const override {
+    start_runtime();
+    return make_matmul_plan(problem);
+  }
+
+  [[nodiscard]] support supports(take_rows_problem const& problem,
+                                 device /*where*/) const override {
+    return take_rows_support(problem);
+  }
+  [[nodiscard]] std::shared_ptr<detail::plan_implementation<take_rows_problem> const> plan(
+      take_rows_problem const& problem, device /*where*/) const override {
+    start_runtime();
+    return make_take_rows_plan(problem);
+  }
 };
 
 }  // namespace

@@ -2,8 +2,10 @@
 
 #include <memory>
 
+#include <mambatile/matmul.hpp>
 #include <mambatile/plan.hpp>
 #include <mambatile/scan.hpp>
+#include <mambatile/take_rows.hpp>
 
 #include "backend_implementation.hpp"
 
@@ -17,6 +19,14 @@ namespace kokkos {
 [[nodiscard]] support scan_support(scan_problem const& problem);
 [[nodiscard]] std::shared_ptr<detail::plan_implementation<scan_problem> const> make_scan_plan(
     scan_problem const& problem);
+
+[[nodiscard]] support matmul_support(matmul_problem const& problem);
+[[nodiscard]] std::shared_ptr<detail::plan_implementation<matmul_problem> const> make_matmul_plan(
+    matmul_problem const& problem);
+
+[[nodiscard]] support take_rows_support(take_rows_problem const& problem);
+[[nodiscard]] std::shared_ptr<detail::plan_implementation<take_rows_problem> const>
+make_take_rows_plan(take_rows_problem const& problem);
 
 }  // namespace kokkos
 }  // namespace v0

@@ -56,27 +56,27 @@ enum class activation : std::uint8_t {
 /// place). out may lie in the same buffer as inputs where no element is shared; any other overlap
 /// of an output is refused.
 struct conv1d_arguments {
-  const_tensor_view x;       ///< (b, l, c), io type
-  const_tensor_view weight;  ///< (c, w), f32 or io type
-  const_tensor_view bias;    ///< (c), f32 or io type; optional
+  const_tensor_view x = {};       ///< (b, l, c), io type
+  const_tensor_view weight = {};  ///< (c, w), f32 or io type
+  const_tensor_view bias = {};    ///< (c), f32 or io type; optional
   /// (r, c, state_len), or with state_source a pool (slots, c, state_len); optional, absent =
   /// zeros. With seq_idx it belongs to the first sequence of each row.
-  const_tensor_view initial_states;
+  const_tensor_view initial_states = {};
   /// (s + 1), i32; starts at 0, non-decreasing, ends at or before l. Tokens beyond are untouched.
-  const_tensor_view cu_seqlens;
+  const_tensor_view cu_seqlens = {};
   /// (b, l), i32; non-decreasing over its entries >= 0. A window reaches only tokens of its own id.
   /// A token of -1 gets out = 0 and is part of no window and no state, as if it were not there.
-  const_tensor_view seq_idx;
-  const_tensor_view state_source;  ///< (r), i32: slot of initial_states, -1 = start from zero
-  const_tensor_view state_target;  ///< (r), i32: slot of final_states, -1 = write none
+  const_tensor_view seq_idx = {};
+  const_tensor_view state_source = {};  ///< (r), i32: slot of initial_states, -1 = start from zero
+  const_tensor_view state_target = {};  ///< (r), i32: slot of final_states, -1 = write none
   /// (r), i32, >= 0; makes states rings: the row's first token (its first that is no padding) goes
   /// to column cache_seqlens % state_len, the next to the one after it, and so on.
-  const_tensor_view cache_seqlens;
+  const_tensor_view cache_seqlens = {};
 
-  tensor_view out;  ///< (b, l, c), io type
+  tensor_view out = {};  ///< (b, l, c), io type
   /// (r, c, state_len), or with state_target a pool; optional. With seq_idx it belongs to the last
   /// sequence of each row: tokens of earlier ones count as zeros.
-  tensor_view final_states;
+  tensor_view final_states = {};
 };
 
 /// What a plan depends on. The max_* fields are capacities: one plan serves every smaller call.
@@ -117,36 +117,36 @@ struct conv1d_problem {
 /// from one state that is wide enough (state_len >= width - 1 + rejected), which drops the rejected
 /// columns; or from the state that the previous call stored after each of its tokens.
 struct conv1d_update_arguments {
-  const_tensor_view x;       ///< (b, k, c), or (b, c) for k = 1; with cu_seqlens (1, tokens, c)
-  const_tensor_view weight;  ///< (c, w), f32 or io type
-  const_tensor_view bias;    ///< (c), f32 or io type; optional
+  const_tensor_view x = {};  ///< (b, k, c), or (b, c) for k = 1; with cu_seqlens (1, tokens, c)
+  const_tensor_view weight = {};  ///< (c, w), f32 or io type
+  const_tensor_view bias = {};    ///< (c), f32 or io type; optional
   /// (r, c, state_len), or with state_source a pool (slots, c, state_len); per token of the
   /// previous call: (r, t, c, state_len), of which num_accepted - 1 is the column to start from.
   /// Optional, absent = zeros.
-  const_tensor_view initial_states;
+  const_tensor_view initial_states = {};
   /// (s + 1), i32, as in causal_conv1d: rows with different numbers of tokens.
-  const_tensor_view cu_seqlens;
-  const_tensor_view seq_idx;  ///< (b, k), i32, as in causal_conv1d
+  const_tensor_view cu_seqlens = {};
+  const_tensor_view seq_idx = {};  ///< (b, k), i32, as in causal_conv1d
   /// (r), i32: slot of initial_states, -1 = start from zero; or (r, t) with num_accepted, whose
   /// column num_accepted - 1 is the slot.
-  const_tensor_view state_source;
+  const_tensor_view state_source = {};
   /// (r), i32: slot of final_states, -1 = write none; or (r, t), t >= the row's tokens (t = k
   /// without cu_seqlens): the slot for the state after each token.
-  const_tensor_view state_target;
+  const_tensor_view state_target = {};
   /// (r), i32, >= 0: states are rings, and the row's first token goes to column
   /// (cache_seqlens - rejected) % state_len.
-  const_tensor_view cache_seqlens;
+  const_tensor_view cache_seqlens = {};
   /// (r), i32; optional: tokens of the previous call that count; rejected = num_previous -
   /// num_accepted. From one state: 0 <= num_accepted <= num_previous. Per token: 1 <= num_accepted
   /// <= t.
-  const_tensor_view num_accepted;
+  const_tensor_view num_accepted = {};
   /// (r), i32; optional: tokens of the row in the previous call; absent = as many as in this one.
-  const_tensor_view num_previous;
+  const_tensor_view num_previous = {};
 
-  tensor_view out;  ///< as x, io type
+  tensor_view out = {};  ///< as x, io type
   /// (r, c, state_len), or with state_target a pool; or per token (r, t, c, state_len), t as for
   /// state_target. Optional; what belongs to no token is untouched.
-  tensor_view final_states;
+  tensor_view final_states = {};
 };
 
 /// What a plan depends on. The max_* fields are capacities: one plan serves every smaller call.

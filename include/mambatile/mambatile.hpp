@@ -10,11 +10,14 @@
 #include <mambatile/dtype.hpp>
 #include <mambatile/errors.hpp>
 #include <mambatile/matmul.hpp>
+#include <mambatile/mixer.hpp>
+#include <mambatile/model.hpp>
 #include <mambatile/norm.hpp>
 #include <mambatile/packing.hpp>
 #include <mambatile/plan.hpp>
 #include <mambatile/recurrence.hpp>
 #include <mambatile/safetensors.hpp>
+#include <mambatile/sampler.hpp>
 #include <mambatile/scan.hpp>
 #include <mambatile/state_update.hpp>
 #include <mambatile/take_rows.hpp>

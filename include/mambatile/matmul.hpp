@@ -25,11 +25,11 @@ inline namespace v0 {
 /// Row strides are free; the last axis of x, weight and out needs stride 1. out may lie in the same
 /// buffer as inputs where no element is shared; any other overlap is refused.
 struct matmul_arguments {
-  const_tensor_view x;             ///< (r, i)
-  const_tensor_view weight;        ///< (o, i)
-  const_tensor_view bias;          ///< (o); optional
-  const_tensor_view column_scale;  ///< (o), f32; optional
-  tensor_view out;                 ///< (r, o)
+  const_tensor_view x = {};             ///< (r, i)
+  const_tensor_view weight = {};        ///< (o, i)
+  const_tensor_view bias = {};          ///< (o); optional
+  const_tensor_view column_scale = {};  ///< (o), f32; optional
+  tensor_view out = {};                 ///< (r, o)
 };
 
 /// What a plan depends on. max_rows is a capacity: one plan serves every smaller call.

@@ -33,11 +33,11 @@ inline namespace v0 {
 /// Outer strides are free; x, z and out need stride 1 on their last axis. out may lie in the same
 /// buffer as inputs where no element is shared; any other overlap is refused.
 struct gated_rms_norm_arguments {
-  const_tensor_view x;       ///< (.., c), io type
-  const_tensor_view z;       ///< as x, io type; optional
-  const_tensor_view weight;  ///< (c), f32 or io type
-  const_tensor_view bias;    ///< (c), f32 or io type; optional
-  tensor_view out;           ///< as x, io type
+  const_tensor_view x = {};       ///< (.., c), io type
+  const_tensor_view z = {};       ///< as x, io type; optional
+  const_tensor_view weight = {};  ///< (c), f32 or io type
+  const_tensor_view bias = {};    ///< (c), f32 or io type; optional
+  tensor_view out = {};           ///< as x, io type
 };
 
 /// What a plan depends on. max_rows is a capacity: one plan serves every smaller call.

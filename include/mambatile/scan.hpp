@@ -44,35 +44,35 @@ enum class products : std::uint8_t {
 /// final_states may be the identical view (update in place). out may lie in the same buffer as
 /// inputs where no element is shared; any other overlap of an output is refused.
 struct scan_arguments {
-  const_tensor_view x;        ///< (b, l, h, p), io type
-  const_tensor_view dt;       ///< (b, l, h), raw step
-  const_tensor_view A;        ///< (h), f32, negative
-  const_tensor_view B;        ///< (b, l, g, n), io type
-  const_tensor_view C;        ///< (b, l, g, n), io type
-  const_tensor_view D;        ///< (h) or (h, p); optional
-  const_tensor_view z;        ///< (b, l, h, p), io type; optional
-  const_tensor_view dt_bias;  ///< (h); optional
+  const_tensor_view x = {};        ///< (b, l, h, p), io type
+  const_tensor_view dt = {};       ///< (b, l, h), raw step
+  const_tensor_view A = {};        ///< (h), f32, negative
+  const_tensor_view B = {};        ///< (b, l, g, n), io type
+  const_tensor_view C = {};        ///< (b, l, g, n), io type
+  const_tensor_view D = {};        ///< (h) or (h, p); optional
+  const_tensor_view z = {};        ///< (b, l, h, p), io type; optional
+  const_tensor_view dt_bias = {};  ///< (h); optional
   /// (r, h, p, n), or with state_source a pool (slots, h, p, n); optional. With seq_idx it belongs
   /// to the first sequence of each row.
-  const_tensor_view initial_states;
+  const_tensor_view initial_states = {};
   /// (s + 1), i32; starts at 0, non-decreasing, ends at or before l. Tokens beyond are untouched.
-  const_tensor_view cu_seqlens;
+  const_tensor_view cu_seqlens = {};
   /// (b, l), i32; non-decreasing over its entries >= 0. A token of -1 gets out = 0 and neither
   /// reads nor changes a state.
-  const_tensor_view seq_idx;
-  const_tensor_view state_source;  ///< (r), i32: slot of initial_states, -1 = start from zero
-  const_tensor_view state_target;  ///< (r), i32: slot of final_states, -1 = write none
+  const_tensor_view seq_idx = {};
+  const_tensor_view state_source = {};  ///< (r), i32: slot of initial_states, -1 = start from zero
+  const_tensor_view state_target = {};  ///< (r), i32: slot of final_states, -1 = write none
 
-  tensor_view out;           ///< (b, l, h, p), io type
-  tensor_view final_states;  ///< (r, h, p, n), or with state_target a pool; optional
+  tensor_view out = {};           ///< (b, l, h, p), io type
+  tensor_view final_states = {};  ///< (r, h, p, n), or with state_target a pool; optional
   /// (b, l / k, h, p, n) with k = intermediate_every; optional. Row j holds the state after
   /// (j + 1) k tokens of the row. With cu_seqlens, sequence i's j-th snapshot is at row
   /// cu_seqlens[i] / k + j, counted from the sequence's start; rows that belong to no snapshot are
   /// untouched.
-  tensor_view intermediate_states;
+  tensor_view intermediate_states = {};
   /// (r, h), f32; optional: the factor with which the initial state enters the final state,
   /// exp(sum of delta A). With seq_idx it is 0 where the row holds more than one sequence.
-  tensor_view total_decay;
+  tensor_view total_decay = {};
 };
 
 /// What a plan depends on. The max_* fields are capacities: one plan serves every smaller call.

@@ -49,38 +49,38 @@ enum class rounding : std::uint8_t {
 /// column num_accepted - 1 of what was stored. No state is copied. A column that a row starts from
 /// may be one that the same row writes.
 struct state_update_arguments {
-  const_tensor_view x;        ///< (b, k, h, p) or (b, h, p), io type
-  const_tensor_view dt;       ///< (b, k, h) or (b, h), raw step
-  const_tensor_view A;        ///< (h), f32, negative
-  const_tensor_view B;        ///< (b, k, g, n) or (b, g, n), io type
-  const_tensor_view C;        ///< (b, k, g, n) or (b, g, n), io type
-  const_tensor_view D;        ///< (h) or (h, p); optional
-  const_tensor_view z;        ///< as x; optional
-  const_tensor_view dt_bias;  ///< (h); optional
+  const_tensor_view x = {};        ///< (b, k, h, p) or (b, h, p), io type
+  const_tensor_view dt = {};       ///< (b, k, h) or (b, h), raw step
+  const_tensor_view A = {};        ///< (h), f32, negative
+  const_tensor_view B = {};        ///< (b, k, g, n) or (b, g, n), io type
+  const_tensor_view C = {};        ///< (b, k, g, n) or (b, g, n), io type
+  const_tensor_view D = {};        ///< (h) or (h, p); optional
+  const_tensor_view z = {};        ///< as x; optional
+  const_tensor_view dt_bias = {};  ///< (h); optional
   /// (b, h, p, n), or with state_source a pool (slots, h, p, n); or one per token of the previous
   /// call, (b, t, h, p, n). Optional; absent = start from zero.
-  const_tensor_view initial_states;
+  const_tensor_view initial_states = {};
   /// (b), i32: slot of initial_states, -1 = start from zero; or one per token of the previous call,
   /// (b, t). Optional.
-  const_tensor_view state_source;
+  const_tensor_view state_source = {};
   /// (b), i32: slot of final_states, -1 = write none; or one per token, (b, k): the slot for the
   /// state after each token. Optional. No slot twice in a call.
-  const_tensor_view state_target;
+  const_tensor_view state_target = {};
   /// (b), i32: how many tokens of the previous call count, 1 <= num_accepted <= t. Given exactly
   /// when initial_states or state_source has one state per token.
-  const_tensor_view num_accepted;
+  const_tensor_view num_accepted = {};
   /// (b), i32: the caller's name for each row, for stochastic rounding. Optional; absent = the
   /// row's number in the batch.
-  const_tensor_view row_ids;
+  const_tensor_view row_ids = {};
   /// Stochastic rounding draws from this seed, the row's id, head, token of the call, channel and
   /// state element alone: the same bits whatever else is in the batch, and on every backend. Errors
   /// average out over steps only where the draws differ: change the seed, or the ids, every call.
   std::uint64_t rounding_seed = 0;
 
-  tensor_view out;  ///< as x, io type
+  tensor_view out = {};  ///< as x, io type
   /// (b, h, p, n), or with state_target a pool (slots, h, p, n); or one per token, (b, k, h, p, n).
   /// Optional; absent = read only, no state is written.
-  tensor_view final_states;
+  tensor_view final_states = {};
 };
 
 /// What a plan depends on. The max_* fields are capacities: one plan serves every smaller call.

@@ -21,9 +21,9 @@ inline namespace v0 {
 /// The tensors of one call. Row strides are free; the last axis of source and out needs stride 1.
 /// out shares no element with another tensor.
 struct take_rows_arguments {
-  const_tensor_view source;  ///< (source rows, row_length)
-  const_tensor_view index;   ///< (rows), i32, each within [0, source rows)
-  tensor_view out;           ///< (rows, row_length)
+  const_tensor_view source = {};  ///< (source rows, row_length)
+  const_tensor_view index = {};   ///< (rows), i32, each within [0, source rows)
+  tensor_view out = {};           ///< (rows, row_length)
 };
 
 /// What a plan depends on. max_rows is a capacity: one plan serves every smaller call.
