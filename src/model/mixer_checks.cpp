@@ -29,18 +29,18 @@ void check_weights(argument_checker const& checker, mixer_problem const& problem
   expected_axis const nheads{"nheads", problem.nheads};
 
   bool const bias = problem.has_projections && problem.has_projection_bias;
-  auto const bias_rule = fmt::format("has_projection_bias = {}", problem.has_projection_bias);
-  checker.presence({"input_bias", weights.input_bias}, bias, bias_rule);
-  checker.presence({"output_bias", weights.output_bias}, bias, bias_rule);
+  checker.presence({"input_bias", weights.input_bias}, bias, "has_projection_bias",
+                   problem.has_projection_bias);
+  checker.presence({"output_bias", weights.output_bias}, bias, "has_projection_bias",
+                   problem.has_projection_bias);
   checker.presence({"column_scale", weights.column_scale},
-                   problem.has_projections && problem.has_column_scale,
-                   fmt::format("has_column_scale = {}", problem.has_column_scale));
-  checker.presence({"conv_bias", weights.conv_bias}, problem.has_conv_bias,
-                   fmt::format("has_conv_bias = {}", problem.has_conv_bias));
-  checker.presence({"D", weights.D}, problem.D != skip::none,
-                   fmt::format("D = {}", to_string(problem.D)));
-  checker.presence({"norm_weight", weights.norm_weight}, problem.gated_norm,
-                   fmt::format("gated_norm = {}", problem.gated_norm));
+                   problem.has_projections && problem.has_column_scale, "has_column_scale",
+                   problem.has_column_scale);
+  checker.presence({"conv_bias", weights.conv_bias}, problem.has_conv_bias, "has_conv_bias",
+                   problem.has_conv_bias);
+  checker.presence({"D", weights.D}, problem.D != skip::none, "D", to_string(problem.D));
+  checker.presence({"norm_weight", weights.norm_weight}, problem.gated_norm, "gated_norm",
+                   problem.gated_norm);
 
   if (problem.has_projections) {
     named_tensor const input{"input_projection", weights.input_projection};
