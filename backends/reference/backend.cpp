@@ -7,6 +7,7 @@
 #include "matmul.hpp"
 #include "norm.hpp"
 #include "scan.hpp"
+#include "state_update.hpp"
 
 namespace mambatile {
 inline namespace v0 {
@@ -76,6 +77,15 @@ class reference_implementation final : public host_backend_implementation {
   [[nodiscard]] std::shared_ptr<plan_implementation<take_rows_problem> const> plan(
       take_rows_problem const& problem, device /*where*/) const override {
     return reference::make_take_rows_plan(problem);
+  }
+
+  [[nodiscard]] support supports(state_update_problem const& /*problem*/,
+                                 device /*where*/) const override {
+    return {true, {}};
+  }
+  [[nodiscard]] std::shared_ptr<plan_implementation<state_update_problem> const> plan(
+      state_update_problem const& problem, device /*where*/) const override {
+    return reference::make_state_update_plan(problem);
   }
 };
 

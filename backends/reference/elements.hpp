@@ -61,6 +61,34 @@ inline void load(const_tensor_view const& from, std::int64_t offset, std::int64_
   return value;
 }
 
+/// The last axis of a tensor of rank 4 at [first, second, third].
+inline void load_last_axis(const_tensor_view const& from, std::int64_t first, std::int64_t second,
+                           std::int64_t third, double* to) {
+  load(from, first * from.stride(0) + second * from.stride(1) + third * from.stride(2),
+       from.stride(3), from.extent(3), to);
+}
+
+/// Element h of a parameter (nheads); 0 where it is absent.
+[[nodiscard]] inline double load_of_head(const_tensor_view const& from, std::int64_t h) {
+  return from ? load(from, h * from.stride(0)) : 0.0;
+}
+
+/// Row h of D, (nheads) or (nheads, headdim); nothing where it is absent.
+inline void load_skip(const_tensor_view const& D, std::int64_t h, std::int64_t headdim,
+                      double* to) {
+  if (D) load(D, h * D.stride(0), D.rank == 2 ? D.stride(1) : 0, headdim, to);
+}
+
+/// One head's state at an offset in elements, (headdim, dstate) on the last two axes, as (dstate,
+/// headdim).
+inline void load_state(const_tensor_view const& from, std::int64_t offset, double* to) {
+  auto const headdim = from.extent(from.rank - 2);
+  for (std::int64_t n = 0; n < from.extent(from.rank - 1); ++n) {
+    load(from, offset + n * from.stride(from.rank - 1), from.stride(from.rank - 2), headdim,
+         to + n * headdim);
+  }
+}
+
 /// Writes `count` numbers to elements from `offset` on, `stride` apart.
 inline void store(tensor_view const& to, std::int64_t offset, std::int64_t stride,
                   std::int64_t count, double const* from) {

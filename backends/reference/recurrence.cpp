@@ -7,6 +7,7 @@
 
 #include "argument_checks.hpp"
 #include "elements.hpp"
+#include "recurrence_step.hpp"
 #include "steps.hpp"
 
 namespace mambatile {
@@ -56,17 +57,9 @@ class head_walk {
 
  private:
   void start(token_range const& tokens, std::int64_t h) {
-    auto const& A = arguments_.A;
-    A_ = load(A, h * A.stride(0));
-    dt_bias_ =
-        problem_.has_dt_bias ? load(arguments_.dt_bias, h * arguments_.dt_bias.stride(0)) : 0.0;
-    if (problem_.D == skip::none) {
-      std::fill_n(D_, problem_.headdim, 0.0);
-    } else {
-      auto const& D = arguments_.D;
-      load(D, h * D.stride(0), problem_.D == skip::per_channel ? D.stride(1) : 0, problem_.headdim,
-           D_);
-    }
+    A_ = load_of_head(arguments_.A, h);
+    dt_bias_ = load_of_head(arguments_.dt_bias, h);
+    load_skip(arguments_.D, h, problem_.headdim, D_);
     exponent_ = 0.0;
     sequence_ = -1;
     was_reset_ = false;
@@ -81,11 +74,7 @@ class head_walk {
       return;
     }
     auto const& from = arguments_.initial_states;
-    auto const base = source * from.stride(0) + h * from.stride(1);
-    for (std::int64_t n = 0; n < problem_.dstate; ++n) {
-      load(from, base + n * from.stride(3), from.stride(2), problem_.headdim,
-           state_ + n * problem_.headdim);
-    }
+    load_state(from, source * from.stride(0) + h * from.stride(1), state_);
   }
 
   [[nodiscard]] bool is_padding(std::int64_t b, std::int64_t l) const {
@@ -109,36 +98,20 @@ class head_walk {
     auto const& dt = arguments_.dt;
     double const delta = step_size(load(dt, b * dt.stride(0) + l * dt.stride(1) + h * dt.stride(2)),
                                    dt_bias_, problem_.dt_softplus, problem_.dt_limit);
-    double const decay = std::exp(delta * A_);
     exponent_ += delta * A_;
-    load_last_axis(arguments_.x, b, l, h, headdim, x_);
-    load_last_axis(arguments_.B, b, l, group, problem_.dstate, B_);
-    load_last_axis(arguments_.C, b, l, group, problem_.dstate, C_);
-
-    std::fill_n(y_, headdim, 0.0);
-    for (std::int64_t n = 0; n < problem_.dstate; ++n) {
-      double* const state = state_ + n * headdim;
-      double const input = delta * B_[n];
-      double const output = C_[n];
-      for (std::int64_t p = 0; p < headdim; ++p) {
-        state[p] = decay * state[p] + input * x_[p];
-        y_[p] += output * state[p];
-      }
-    }
-    if (problem_.D != skip::none) {
-      for (std::int64_t p = 0; p < headdim; ++p) y_[p] += D_[p] * x_[p];
-    }
-    if (problem_.has_z) {
-      load_last_axis(arguments_.z, b, l, h, headdim, z_);
-      for (std::int64_t p = 0; p < headdim; ++p) y_[p] *= silu(z_[p]);
-    }
+    load_last_axis(arguments_.x, b, l, h, x_);
+    load_last_axis(arguments_.B, b, l, group, B_);
+    load_last_axis(arguments_.C, b, l, group, C_);
+    if (problem_.has_z) load_last_axis(arguments_.z, b, l, h, z_);
+    recurrence_step({.delta = delta,
+                     .A = A_,
+                     .x = x_,
+                     .B = B_,
+                     .C = C_,
+                     .D = problem_.D == skip::none ? nullptr : D_,
+                     .z = problem_.has_z ? z_ : nullptr},
+                    headdim, problem_.dstate, state_, y_);
     results_.out(b, l, h, y_);
-  }
-
-  static void load_last_axis(const_tensor_view const& from, std::int64_t first, std::int64_t second,
-                             std::int64_t third, std::int64_t count, double* to) {
-    load(from, first * from.stride(0) + second * from.stride(1) + third * from.stride(2),
-         from.stride(3), count, to);
   }
 
   void snapshot(token_range const& tokens, std::int64_t l, std::int64_t h) {
