@@ -6,6 +6,7 @@
 
 #include <mambatile/plan.hpp>
 #include <mambatile/scan.hpp>
+#include <mambatile/state_update.hpp>
 
 #include "backend_implementation.hpp"
 #include "cpu_features.hpp"
@@ -77,6 +78,16 @@ class kokkos_backend final : public detail::host_backend_implementation {
       take_rows_problem const& problem, device /*where*/) const override {
     start_runtime();
     return make_take_rows_plan(problem);
+  }
+
+  [[nodiscard]] support supports(state_update_problem const& problem,
+                                 device /*where*/) const override {
+    return state_update_support(problem);
+  }
+  [[nodiscard]] std::shared_ptr<detail::plan_implementation<state_update_problem> const> plan(
+      state_update_problem const& problem, device /*where*/) const override {
+    start_runtime();
+    return make_state_update_plan(problem);
   }
 };
 

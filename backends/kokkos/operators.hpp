@@ -5,6 +5,7 @@
 #include <mambatile/matmul.hpp>
 #include <mambatile/plan.hpp>
 #include <mambatile/scan.hpp>
+#include <mambatile/state_update.hpp>
 #include <mambatile/take_rows.hpp>
 
 #include "backend_implementation.hpp"
@@ -27,6 +28,10 @@ namespace kokkos {
 [[nodiscard]] support take_rows_support(take_rows_problem const& problem);
 [[nodiscard]] std::shared_ptr<detail::plan_implementation<take_rows_problem> const>
 make_take_rows_plan(take_rows_problem const& problem);
+
+[[nodiscard]] support state_update_support(state_update_problem const& problem);
+[[nodiscard]] std::shared_ptr<detail::plan_implementation<state_update_problem> const>
+make_state_update_plan(state_update_problem const& problem);
 
 }  // namespace kokkos
 }  // namespace v0
