@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "convert.hpp"
+#include "step_size.hpp"
 #include "tuning_scan.hpp"
 #include "vector_math.hpp"
 
@@ -21,12 +22,7 @@ void compute_deltas(void const* dt, dtype type, std::int64_t stride, std::int64_
   });
   // Whole packs; the lanes beyond are scratch.
   for (std::int64_t i = 0; i < count; i += pack_width) {
-    pack step = load(delta + i);
-    if (rule.softplus) step = softplus(step);
-    // NaN stays NaN.
-    step = select(step < pack(rule.limit[0]), pack(rule.limit[0]), step);
-    step = select(step > pack(rule.limit[1]), pack(rule.limit[1]), step);
-    store(delta + i, step);
+    store(delta + i, step_size(load(delta + i), rule.softplus, rule.limit));
   }
 }
 

@@ -45,8 +45,8 @@ void panel_by_channel(Source const* from, std::int64_t from_stride, Target* to,
                       std::int64_t to_stride, step_token const& token, std::int64_t first,
                       std::int64_t dstate) noexcept {
   constexpr auto per_line = line_bytes / static_cast<std::int64_t>(sizeof(Source));
-  pack dx[Vectors];
-  pack y[Vectors];
+  pack dx[static_cast<std::size_t>(Vectors)];
+  pack y[static_cast<std::size_t>(Vectors)];
   unroll<Vectors>([&](auto v) MAMBATILE_ALWAYS_INLINE {
     dx[v] = load(token.dx + first + v * pack_width);
     y[v] = pack(0.0F);
@@ -114,8 +114,8 @@ MAMBATILE_ALWAYS_INLINE inline void rows_by_element(Source const* from, std::int
                                                     step_token const& token, std::int64_t first,
                                                     std::int64_t dstate, pack* sums) noexcept {
   pack const decay(token.decay);
-  pack dx[Rows];
-  pack y[Rows];
+  pack dx[static_cast<std::size_t>(Rows)];
+  pack y[static_cast<std::size_t>(Rows)];
   unroll<Rows>([&](auto r) MAMBATILE_ALWAYS_INLINE {
     dx[r] = pack(token.dx[first + r]);
     y[r] = pack(0.0F);
