@@ -2,7 +2,9 @@
 
 #include <memory>
 
+#include <mambatile/conv1d.hpp>
 #include <mambatile/matmul.hpp>
+#include <mambatile/norm.hpp>
 #include <mambatile/plan.hpp>
 #include <mambatile/scan.hpp>
 #include <mambatile/state_update.hpp>
@@ -32,6 +34,14 @@ make_take_rows_plan(take_rows_problem const& problem);
 [[nodiscard]] support state_update_support(state_update_problem const& problem);
 [[nodiscard]] std::shared_ptr<detail::plan_implementation<state_update_problem> const>
 make_state_update_plan(state_update_problem const& problem);
+
+[[nodiscard]] std::shared_ptr<detail::plan_implementation<conv1d_problem> const> make_conv1d_plan(
+    conv1d_problem const& problem);
+[[nodiscard]] std::shared_ptr<detail::plan_implementation<conv1d_update_problem> const>
+make_conv1d_update_plan(conv1d_update_problem const& problem);
+
+[[nodiscard]] std::shared_ptr<detail::plan_implementation<gated_rms_norm_problem> const>
+make_gated_rms_norm_plan(gated_rms_norm_problem const& problem);
 
 }  // namespace kokkos
 }  // namespace v0
