@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,6 +11,7 @@
 #include <mambatile/mambatile.hpp>
 
 #include "command.hpp"
+#include "options.hpp"
 #include "scan_run.hpp"
 #include "text.hpp"
 
@@ -20,6 +23,7 @@ namespace {
 
 struct settings {
   std::vector<std::filesystem::path> inputs;
+  std::optional<dtype> io;
   int repeat = 5;
 };
 
@@ -65,7 +69,7 @@ exit_status demo(settings const& chosen) {
   }
   progress shown("demo", static_cast<std::int64_t>(files.size()));
   for (auto const& file : files) {
-    evaluation::scan_case const what(file);
+    evaluation::scan_case const what(file, chosen.io);
     for (auto const* on : compiled_backends()) {
       if (!on->is_available()) continue;
       std::string const name = file.stem().string();
@@ -96,6 +100,8 @@ void add_demo_command(CLI::App& program, exit_status& status) {
   command->add_option("inputs", chosen->inputs, "Files, or folders of them")
       ->required()
       ->type_name("FILE|FOLDER");
+  add_dtype_option(*command, "--io", "Convert x, z, B, C to this type (default: as stored)",
+                   [chosen](dtype type) { chosen->io = type; });
   command->add_option("--repeat", chosen->repeat, "Timed calls each")
       ->check(CLI::PositiveNumber)
       ->type_name("N");

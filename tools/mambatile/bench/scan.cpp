@@ -120,11 +120,11 @@ class cell {
   }
 
   std::vector<bench_record> run() {
+    bool on_host = true;
     for (auto const* on : backends()) {
+      on_host = on_host && on->kind() == device_kind::host;
       for (auto const& variant : chosen_.variants) add(*on, variant);
     }
-    bool const on_host =
-        std::ranges::all_of(records_, [](auto const& record) { return record.backend != "cuda"; });
     if (on_host) add_ggml();
     double const before = on_host ? benchmark::fma_peak_gflops(threads_) : 0;
     auto const times = benchmark::time_interleaved(
@@ -160,7 +160,7 @@ class cell {
     candidates_.emplace_back([&scan] { scan(); });
 
     auto& record = records_.emplace_back();
-    record.operator_name = "scan";
+    record.operator_name = scan_problem::operator_name;
     record.backend = on.name();
     record.plan = scan.plan().description();
     record.shape = shape_.name;
