@@ -4,8 +4,8 @@
 
 #include <mambatile/dtype.hpp>
 
-// What the kernels of chunk_scan are launched with: sizes, tensors and workspace pieces of one call.
-// Plain data, readable by the host compiler and by nvcc.
+// What the kernels of chunk_scan are launched with: sizes, tensors and workspace pieces of one
+// call. Plain data, readable by the host compiler and by nvcc.
 
 namespace mambatile {
 inline namespace v0 {
@@ -55,14 +55,14 @@ struct scan_sizes {
   int groups = 1;
   int headdim = 0;
   int dstate = 0;
-  int row_tiles = 1;       ///< tiles of 64 channels per head
-  int state_columns = 0;   ///< columns of a stored state: dstate rounded up to the tiles used
-  int slots = 0;           ///< chunk slots
-  int row_chunks = 0;      ///< dense: chunks per row
-  int row_segments = 0;    ///< dense: segments per row
-  int segments = 0;        ///< segment slots
+  int row_tiles = 1;      ///< tiles of 64 channels per head
+  int state_columns = 0;  ///< columns of a stored state: dstate rounded up to the tiles used
+  int slots = 0;          ///< chunk slots
+  int row_chunks = 0;     ///< dense: chunks per row
+  int row_segments = 0;   ///< dense: segments per row
+  int segments = 0;       ///< segment slots
   int segment_chunks = 1;
-  int entries = 0;         ///< states kept for the forward kernel
+  int entries = 0;  ///< states kept for the forward kernel
   int splits = 1;
   bool packed = false;
   bool keep_last = false;    ///< end states of last segments are kept too (snapshots)
@@ -73,23 +73,23 @@ struct scan_sizes {
 /// Prepared numbers per head and chunk slot, all in log2 units where logarithms. r = decay from a
 /// token (exclusive) to the end of its chunk, or, with seq_idx, of its run within the chunk.
 struct scan_prepared {
-  float* key_weight = nullptr;        ///< (h, slots 64): 2^r delta
-  float* query_weight = nullptr;      ///< (h, slots 64): 2^-r
-  float* remaining = nullptr;         ///< (h, slots 64): r
-  float* remaining_low = nullptr;     ///< (h, slots 64): what rounding r to f32 lost
-  float* delta = nullptr;             ///< (h, slots 64)
-  float* chunk_log_decay = nullptr;   ///< (h, slots): decay over the chunk, -inf where it resets
-  float* chunk_decay = nullptr;       ///< (h, slots): 2^ of it
-  int* strong_chunks = nullptr;       ///< (h, ceil(slots / 4)): bit i: chunk 4 w + i is too strong
-  float* run_log_decay = nullptr;     ///< (h, slots 64): decay over the chunk's k-th run
-  float* skip = nullptr;              ///< (h, row_tiles 64): D, 0 where absent
-  int* run_of_token = nullptr;        ///< (slots 64): run of a token within its chunk, -1 = none
-  int* chunk_runs = nullptr;          ///< (slots): runs of the chunk
-  int* chunk_continues = nullptr;     ///< (slots): run 0 goes on with the carried state
-  int* segment_sequence = nullptr;    ///< packed, (segments): sequence of a segment slot, -1 = none
-  float* entries = nullptr;           ///< (entries, h, row_tiles, 64, state_columns)
-  float* entry_decay = nullptr;       ///< (entries, h)
-  float* partial = nullptr;           ///< (slots, h, row_tiles, 64 channels, 64 tokens)
+  float* key_weight = nullptr;       ///< (h, slots 64): 2^r delta
+  float* query_weight = nullptr;     ///< (h, slots 64): 2^-r
+  float* remaining = nullptr;        ///< (h, slots 64): r
+  float* remaining_low = nullptr;    ///< (h, slots 64): what rounding r to f32 lost
+  float* delta = nullptr;            ///< (h, slots 64)
+  float* chunk_log_decay = nullptr;  ///< (h, slots): decay over the chunk, -inf where it resets
+  float* chunk_decay = nullptr;      ///< (h, slots): 2^ of it
+  int* strong_chunks = nullptr;      ///< (h, ceil(slots / 4)): bit i: chunk 4 w + i is too strong
+  float* run_log_decay = nullptr;    ///< (h, slots 64): decay over the chunk's k-th run
+  float* skip = nullptr;             ///< (h, row_tiles 64): D, 0 where absent
+  int* run_of_token = nullptr;       ///< (slots 64): run of a token within its chunk, -1 = none
+  int* chunk_runs = nullptr;         ///< (slots): runs of the chunk
+  int* chunk_continues = nullptr;    ///< (slots): run 0 goes on with the carried state
+  int* segment_sequence = nullptr;   ///< packed, (segments): sequence of a segment slot, -1 = none
+  float* entries = nullptr;          ///< (entries, h, row_tiles, 64, state_columns)
+  float* entry_decay = nullptr;      ///< (entries, h)
+  float* partial = nullptr;          ///< (slots, h, row_tiles, 64 channels, 64 tokens)
   int* status = nullptr;
 };
 
@@ -114,7 +114,7 @@ struct scan_call {
   int source_slots = 0;
   int target_slots = 0;
   std::int64_t intermediate_row = 0;  ///< dense: stride of intermediate_states over rows
-  int intermediate_chunks = 0;  ///< chunks between snapshots; 0 = none
+  int intermediate_chunks = 0;        ///< chunks between snapshots; 0 = none
   float* total_decay = nullptr;
   std::int64_t total_decay_row = 0;
   std::int64_t total_decay_head = 0;

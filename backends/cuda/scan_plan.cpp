@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -31,8 +31,12 @@ token_tensor token_view(const_tensor_view const& view) {
 
 state_tensor state_view(const_tensor_view const& view) {
   if (!view) return {};
-  return {const_cast<void*>(view.data), view.type,      view.stride(0),
-          view.stride(1),               view.stride(2), view.stride(3)};
+  return {const_cast<void*>(view.data),
+          view.type,
+          view.stride(0),
+          view.stride(1),
+          view.stride(2),
+          view.stride(3)};
 }
 
 small_tensor small_view(const_tensor_view const& view) {
@@ -40,19 +44,58 @@ small_tensor small_view(const_tensor_view const& view) {
   return {view.data, view.type, view.stride(0), view.rank > 1 ? view.stride(1) : 0};
 }
 
+constexpr std::int64_t most_stride = 0x7fffffff;
+
 bool is_multiple(std::int64_t elements, std::size_t element_bytes) {
-  return elements > 0 && elements * static_cast<std::int64_t>(element_bytes) % 16 == 0;
+  return elements > 0 && elements <= most_stride &&
+         elements * static_cast<std::int64_t>(element_bytes) % 16 == 0;
 }
 
 /// Whether the tile kernels can read it where it lies: data and strides are multiples of 16 bytes,
-/// and the token stride fits 32 bits. Strides over one element do not count.
+/// and strides fit 32 bits. Strides over one element do not count.
 bool is_aligned(token_tensor const& tensor, std::size_t element_bytes, std::int64_t batch,
                 std::int64_t tokens, std::int64_t heads) {
-  constexpr std::int64_t most = 0x7fffffff;
   return reinterpret_cast<std::uintptr_t>(tensor.data) % 16 == 0 &&
          (batch <= 1 || is_multiple(tensor.batch, element_bytes)) &&
-         (tokens <= 1 || (is_multiple(tensor.token, element_bytes) && tensor.token <= most)) &&
+         (tokens <= 1 || is_multiple(tensor.token, element_bytes)) &&
          (heads <= 1 || is_multiple(tensor.head, element_bytes));
+}
+
+/// Strides over one element, replaced by ones that a descriptor takes.
+void settle_strides(token_tensor& tensor, std::size_t element_bytes, std::int64_t batch,
+                    std::int64_t tokens, std::int64_t heads, std::int64_t columns) {
+  auto const unit = static_cast<std::int64_t>(16 / element_bytes);
+  std::int64_t const row = (columns + unit - 1) / unit * unit;
+  if (heads <= 1) tensor.head = row;
+  if (tokens <= 1) tensor.token = row;
+  if (batch <= 1) tensor.batch = row;
+}
+
+/// One batch row of a view.
+template <class View>
+View row_of(View view, std::int64_t row) {
+  if (!view) return view;
+  auto const offset = row * view.stride(0) * static_cast<std::int64_t>(size_of(view.type));
+  if constexpr (std::is_same_v<View, tensor_view>) {
+    view.data = static_cast<char*>(view.data) + offset;
+  } else {
+    view.data = static_cast<char const*>(view.data) + offset;
+  }
+  view.extents[0] = 1;
+  return view;
+}
+
+scan_arguments row_of(scan_arguments arguments, std::int64_t row) {
+  for (auto* view : {&arguments.x, &arguments.dt, &arguments.B, &arguments.C, &arguments.z,
+                     &arguments.seq_idx, &arguments.state_source, &arguments.state_target}) {
+    *view = row_of(*view, row);
+  }
+  for (auto* view : {&arguments.out, &arguments.intermediate_states, &arguments.total_decay}) {
+    *view = row_of(*view, row);
+  }
+  if (!arguments.state_source) arguments.initial_states = row_of(arguments.initial_states, row);
+  if (!arguments.state_target) arguments.final_states = row_of(arguments.final_states, row);
+  return arguments;
 }
 
 class scan_plan_implementation final : public detail::plan_implementation<scan_problem> {
@@ -62,8 +105,7 @@ class scan_plan_implementation final : public detail::plan_implementation<scan_p
     device_properties const properties = properties_of(where.index);
     structure_ = choose_structure(problem, properties);
     workspace_ = book_workspace(problem, structure_);
-    description_ =
-        fmt::format("cuda sm_{} {}", properties.architecture, describe(structure_));
+    description_ = fmt::format("cuda sm_{} {}", properties.architecture, describe(structure_));
   }
 
   void execute(scan_arguments const& arguments, workspace_view workspace,
@@ -81,6 +123,7 @@ class scan_plan_implementation final : public detail::plan_implementation<scan_p
   /// Makes the tensor readable for the tile kernels, by a copy if need be.
   void bring(token_tensor& tensor, std::size_t offset, scan_sizes const& size, std::int64_t batch,
              std::int64_t heads, std::int64_t columns, void* base, cudaStream_t stream) const;
+  void execute_rows(scan_arguments const& arguments, void* workspace, cudaStream_t stream) const;
   void launch_states(scan_call const& call, cudaStream_t stream) const;
   void launch_forward(scan_call const& call, cudaStream_t stream) const;
 
@@ -92,14 +135,12 @@ class scan_plan_implementation final : public detail::plan_implementation<scan_p
 };
 
 void scan_plan_implementation::bring(token_tensor& tensor, std::size_t offset,
-                                     scan_sizes const& size, std::int64_t batch,
-                                     std::int64_t heads, std::int64_t columns, void* base,
-                                     cudaStream_t stream) const {
+                                     scan_sizes const& size, std::int64_t batch, std::int64_t heads,
+                                     std::int64_t columns, void* base, cudaStream_t stream) const {
   std::size_t const bytes = size_of(problem_.io);
   if (tensor.data == nullptr) return;
   if (is_aligned(tensor, bytes, batch, size.seqlen, heads)) {
-    auto const unit = static_cast<std::int64_t>(16 / bytes);
-    if (size.seqlen <= 1) tensor.token = unit * ((columns + unit - 1) / unit);
+    settle_strides(tensor, bytes, batch, size.seqlen, heads, columns);
     return;
   }
   token_tensor const copy = aligned_copy(base, offset, bytes, size.seqlen, heads, columns);
@@ -127,7 +168,9 @@ void scan_plan_implementation::launch_forward(scan_call const& call, cudaStream_
     cudaError_t error = cudaSuccess;
     switch (structure_.kernels) {
       case scan_kernels::tuned_bf16:
-        error = launch_forward_bf16(call, structure_.columns, slab, slabs, stream);
+        error = call.size.packed
+                    ? launch_forward_packed_bf16(call, stream)
+                    : launch_forward_bf16(call, structure_.columns, slab, slabs, stream);
         break;
       case scan_kernels::general_bf16:
         error = launch_forward_general_bf16(call, slab, slabs, stream);
@@ -151,14 +194,40 @@ void scan_plan_implementation::execute(scan_arguments const& arguments, workspac
   device_scope const scope(where_.index);
   auto* const stream = static_cast<cudaStream_t>(on.native);
   std::int64_t const batch = arguments.x.extent(0);
-  std::int64_t const seqlen = arguments.x.extent(1);
   bool const packed = problem_.pack == packing::cu_seqlens;
   std::int64_t const sequences = packed ? arguments.cu_seqlens.extent(0) - 1 : batch;
   if (problem_.nheads == 0 || problem_.headdim == 0 || sequences == 0) return;
+  if (has_device_indices()) {
+    check(cudaMemsetAsync(static_cast<char*>(workspace.data) + workspace_.status, 0, sizeof(int),
+                          stream),
+          "chunk_scan: clearing the status word");
+  }
+  // Descriptors hold 32-bit strides. Rows that lie further apart go one by one.
+  bool far = false;
+  for (auto const* view : {&arguments.x, &arguments.z, &arguments.B, &arguments.C}) {
+    far = far || (*view && view->stride(0) > most_stride);
+  }
+  far = far || arguments.out.stride(0) > most_stride ||
+        arguments.x.extent(1) * problem_.nheads * (problem_.headdim + 8) > most_stride;
+  if (batch > 1 && far) {
+    for (std::int64_t row = 0; row < batch; ++row) {
+      execute_rows(row_of(arguments, row), workspace.data, stream);
+    }
+  } else {
+    execute_rows(arguments, workspace.data, stream);
+  }
+}
+
+void scan_plan_implementation::execute_rows(scan_arguments const& arguments, void* workspace,
+                                            cudaStream_t stream) const {
+  std::int64_t const batch = arguments.x.extent(0);
+  std::int64_t const seqlen = arguments.x.extent(1);
+  bool const packed = problem_.pack == packing::cu_seqlens;
+  std::int64_t const sequences = packed ? arguments.cu_seqlens.extent(0) - 1 : batch;
 
   scan_call call;
   call.size = sizes_of(problem_, structure_, batch, seqlen, sequences);
-  call.prepared = prepared_in(workspace_, structure_, workspace.data);
+  call.prepared = prepared_in(workspace_, structure_, workspace);
   call.x = token_view(arguments.x);
   call.z = token_view(arguments.z);
   call.B = token_view(arguments.B);
@@ -202,41 +271,45 @@ void scan_plan_implementation::execute(scan_arguments const& arguments, workspac
     call.total_decay_head = arguments.total_decay.stride(1);
   }
 
-  bring(call.x, workspace_.x, call.size, batch, problem_.nheads, problem_.headdim, workspace.data,
+  bring(call.x, workspace_.x, call.size, batch, problem_.nheads, problem_.headdim, workspace,
         stream);
-  bring(call.z, workspace_.z, call.size, batch, problem_.nheads, problem_.headdim, workspace.data,
+  bring(call.z, workspace_.z, call.size, batch, problem_.nheads, problem_.headdim, workspace,
         stream);
-  bring(call.B, workspace_.B, call.size, batch, problem_.ngroups, problem_.dstate, workspace.data,
+  bring(call.B, workspace_.B, call.size, batch, problem_.ngroups, problem_.dstate, workspace,
         stream);
-  bring(call.C, workspace_.C, call.size, batch, problem_.ngroups, problem_.dstate, workspace.data,
+  bring(call.C, workspace_.C, call.size, batch, problem_.ngroups, problem_.dstate, workspace,
         stream);
   std::size_t const io = size_of(problem_.io);
   token_tensor const out = call.out;
   bool const out_copied = !is_aligned(out, io, batch, seqlen, problem_.nheads);
   if (out_copied) {
-    call.out = aligned_copy(workspace.data, workspace_.out, io, seqlen, problem_.nheads,
-                            problem_.headdim);
-  } else if (seqlen <= 1) {
-    call.out.token = call.x.token;
+    call.out =
+        aligned_copy(workspace, workspace_.out, io, seqlen, problem_.nheads, problem_.headdim);
   }
+  settle_strides(call.out, io, batch, seqlen, problem_.nheads, problem_.headdim);
 
   // Final states go straight to their tensor where the forward kernel can write it.
   bool final_exported = false;
   if (arguments.final_states) {
     auto const& view = call.final_states;
     auto const aligned = [](std::int64_t stride) { return stride > 0 && stride % 4 == 0; };
-    bool const direct = view.type == dtype::f32 && !arguments.state_target &&
-                        (problem_.dstate == 1 || view.n == 1) &&
-                        reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
-                        (sequences == 1 || aligned(view.row)) &&
-                        (problem_.nheads == 1 || aligned(view.head)) && aligned(view.p) &&
-                        view.p < 0x7fffffff;
+    bool const direct =
+        view.type == dtype::f32 && !arguments.state_target &&
+        (problem_.dstate == 1 || view.n == 1) &&
+        reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
+        (sequences == 1 || (aligned(view.row) && view.row <= most_stride)) &&
+        (problem_.nheads == 1 || (aligned(view.head) && view.head <= most_stride)) &&
+        aligned(view.p) && view.p <= most_stride;
     if (direct) {
       call.final_target = view;
+      call.final_target.n = 1;
+      if (sequences == 1) call.final_target.row = view.p;
+      if (problem_.nheads == 1) call.final_target.head = view.p;
     } else {
       std::int64_t const columns = call.size.state_columns;
-      std::int64_t const head = static_cast<std::int64_t>(call.size.row_tiles) * tile_rows * columns;
-      call.final_target = {static_cast<char*>(workspace.data) + workspace_.final_states,
+      std::int64_t const head =
+          static_cast<std::int64_t>(call.size.row_tiles) * tile_rows * columns;
+      call.final_target = {static_cast<char*>(workspace) + workspace_.final_states,
                            dtype::f32,
                            head * call.size.heads,
                            head,
@@ -246,11 +319,8 @@ void scan_plan_implementation::execute(scan_arguments const& arguments, workspac
     }
   }
 
-  if (has_device_indices()) {
-    check(cudaMemsetAsync(call.prepared.status, 0, sizeof(int), stream),
-          "chunk_scan: clearing the status word");
-  }
-  check(launch_prepare(call, structure_.general(), stream), "chunk_scan: launching the first stage");
+  check(launch_prepare(call, structure_.general(), stream),
+        "chunk_scan: launching the first stage");
   if (problem_.has_initial_states) {
     check(launch_gather_initial(call, stream), "chunk_scan: gathering initial states");
   }
@@ -268,16 +338,14 @@ void scan_plan_implementation::execute(scan_arguments const& arguments, workspac
     check(launch_total_decay(call, stream), "chunk_scan: launching the total decay");
   }
   if (out_copied) {
-    int const* const limit =
-        packed ? call.cu_seqlens + sequences * call.cu_stride : nullptr;
+    int const* const limit = packed ? call.cu_seqlens + sequences * call.cu_stride : nullptr;
     check(launch_repack(call.out, out, static_cast<int>(io), static_cast<int>(batch),
                         call.size.seqlen, call.size.heads, call.size.headdim, limit, stream),
           "chunk_scan: copying to an unaligned out");
   }
 }
 
-execution_status scan_plan_implementation::status(workspace_view workspace,
-                                                  queue const& on) const {
+execution_status scan_plan_implementation::status(workspace_view workspace, queue const& on) const {
   device_scope const scope(where_.index);
   auto* const stream = static_cast<cudaStream_t>(on.native);
   int bits = 0;

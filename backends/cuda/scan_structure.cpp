@@ -26,9 +26,11 @@ std::int64_t head_tiles(scan_problem const& problem) {
 
 scan_kernels choose_kernels(scan_problem const& problem) {
   switch (problem.io) {
-    case dtype::bf16:
-      return problem.pack == packing::seq_idx ? scan_kernels::general_bf16
-                                              : scan_kernels::tuned_bf16;
+    case dtype::bf16: {
+      bool const tuned = problem.pack == packing::dense ||
+                         (problem.pack == packing::cu_seqlens && problem.dstate <= 128);
+      return tuned ? scan_kernels::tuned_bf16 : scan_kernels::general_bf16;
+    }
     case dtype::f16: return scan_kernels::general_f16;
     default:
       return problem.math == products::tf32 ? scan_kernels::general_tf32
@@ -36,8 +38,10 @@ scan_kernels choose_kernels(scan_problem const& problem) {
   }
 }
 
-int choose_columns(scan_kernels kernels, std::int64_t dstate) {
-  if (kernels == scan_kernels::tuned_bf16) return dstate <= 64 ? 64 : dstate <= 128 ? 128 : 256;
+int choose_columns(scan_problem const& problem, scan_kernels kernels) {
+  if (kernels == scan_kernels::tuned_bf16 && problem.pack == packing::dense) {
+    return problem.dstate <= 64 ? 64 : problem.dstate <= 128 ? 128 : 256;
+  }
   return kernels == scan_kernels::general_f32 ? 64 : 128;
 }
 
@@ -48,13 +52,13 @@ int choose_segment_chunks(scan_problem const& problem, device_properties const& 
   bool const narrow = !structure.general() && structure.columns <= 128;
   std::int64_t const blocks =
       device.multiprocessors * (narrow ? resident_blocks_narrow : resident_blocks_wide);
-  std::int64_t const chunks = std::max<std::int64_t>(1, divide_up(problem.max_seqlen, chunk_tokens));
+  std::int64_t const chunks =
+      std::max<std::int64_t>(1, divide_up(problem.max_seqlen, chunk_tokens));
   bool const packed = problem.pack == packing::cu_seqlens;
   std::int64_t const rows = packed ? 1 : std::max<std::int64_t>(1, problem.max_batch);
   std::int64_t const walkers = std::max<std::int64_t>(1, rows * head_tiles(problem));
   std::int64_t const wanted = std::max<std::int64_t>(1, blocks / walkers);
-  std::int64_t const segments =
-      std::clamp<std::int64_t>(chunks / least_segment_chunks, 1, wanted);
+  std::int64_t const segments = std::clamp<std::int64_t>(chunks / least_segment_chunks, 1, wanted);
   return static_cast<int>(divide_up(chunks, segments));
 }
 
@@ -88,7 +92,8 @@ support supports_scan(scan_problem const& problem) {
           std::max<std::int64_t>(1, divide_up(problem.max_seqlen, chunk_tokens)) +
       problem.max_sequences;
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  if (slots > most / chunk_tokens || slots * std::max<std::int64_t>(1, head_tiles(problem)) > most) {
+  if (slots > most / chunk_tokens ||
+      slots * std::max<std::int64_t>(1, head_tiles(problem)) > most) {
     return {false, fmt::format("{} chunks of {} tokens with {} tiles of heads are more than 32-bit "
                                "block numbers can count",
                                slots, chunk_tokens, head_tiles(problem))};
@@ -99,7 +104,7 @@ support supports_scan(scan_problem const& problem) {
 scan_structure choose_structure(scan_problem const& problem, device_properties const& device) {
   scan_structure structure;
   structure.kernels = choose_kernels(problem);
-  structure.columns = choose_columns(structure.kernels, problem.dstate);
+  structure.columns = choose_columns(problem, structure.kernels);
   structure.slabs = static_cast<int>(divide_up(problem.dstate, structure.columns));
   structure.segment_chunks = choose_segment_chunks(problem, device, structure);
   if (problem.intermediate_every > 0) {
@@ -112,8 +117,8 @@ scan_structure choose_structure(scan_problem const& problem, device_properties c
     structure.pass_states = true;
   } else {
     structure.splits = choose_splits(problem, device, structure.segment_chunks);
-    structure.segment_chunks = static_cast<int>(
-        divide_up(structure.segment_chunks, structure.splits) * structure.splits);
+    structure.segment_chunks =
+        static_cast<int>(divide_up(structure.segment_chunks, structure.splits) * structure.splits);
   }
   std::int64_t const segments =
       divide_up(divide_up(problem.max_seqlen, chunk_tokens), structure.segment_chunks);

@@ -26,12 +26,12 @@ enum class scan_kernels : std::uint8_t {
 
 struct scan_structure {
   scan_kernels kernels = scan_kernels::general_f32;
-  int columns = 64;        ///< of a slab of dstate
-  int slabs = 1;           ///< launches of the forward pass
-  int segment_chunks = 1;  ///< chunks that one block walks
-  int splits = 1;          ///< blocks per segment in the search for its end state
-  bool pass_states = false;  ///< a kernel of its own turns end contributions into states
-  bool keep_last = false;    ///< last segments' end states are needed too
+  int columns = 64;               ///< of a slab of dstate
+  int slabs = 1;                  ///< launches of the forward pass
+  int segment_chunks = 1;         ///< chunks that one block walks
+  int splits = 1;                 ///< blocks per segment in the search for its end state
+  bool pass_states = false;       ///< a kernel of its own turns end contributions into states
+  bool keep_last = false;         ///< last segments' end states are needed too
   bool several_segments = false;  ///< some sequence may have more than one
 
   [[nodiscard]] bool general() const noexcept { return kernels != scan_kernels::tuned_bf16; }

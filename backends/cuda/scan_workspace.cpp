@@ -34,8 +34,8 @@ std::int64_t padded(std::int64_t columns, std::size_t element_bytes) {
 }  // namespace
 
 scan_workspace book_workspace(scan_problem const& problem, scan_structure const& structure) {
-  scan_sizes const size = sizes_of(problem, structure, problem.max_batch, problem.max_seqlen,
-                                   problem.max_sequences);
+  scan_sizes const size =
+      sizes_of(problem, structure, problem.max_batch, problem.max_seqlen, problem.max_sequences);
   std::int64_t const heads = size.heads;
   std::int64_t const slots = size.slots;
   std::int64_t const head_tiles = heads * size.row_tiles;

@@ -10,8 +10,8 @@ template <int N, bool HasZ, slab_part Part>
 cudaError_t launch(scan_call const& call, int slab, cudaStream_t stream) {
   constexpr int warps = N <= 128 ? 4 : 8;
   constexpr int occupancy = N <= 128 ? 2 : 1;
-  return launch_forward_tma<__nv_bfloat16, __nv_bfloat16, N, HasZ, Part, warps, occupancy, 4>(
-      call, slab, stream);
+  return launch_forward_tma<__nv_bfloat16, __nv_bfloat16, N, false, HasZ, Part, warps, occupancy,
+                            4>(call, slab, stream);
 }
 
 template <int N, slab_part Part>

@@ -1,19 +1,12 @@
 #pragma once
 
-#include "forward_tma.cuh"
+#include <type_traits>
+
+#include "tile_common.cuh"
 
 namespace mambatile {
 inline namespace v0 {
 namespace gpu {
-
-/// Rows where the condition (rows, 1) holds, as f32; zeros elsewhere, whatever was there.
-template <class Condition, class Tile>
-__tile__ auto keep_rows(Condition const& condition, Tile const& values) {
-  auto const f32 = ct::element_cast<float>(values);
-  using result = std::remove_cvref_t<decltype(f32)>;
-  return ct::select(ct::broadcast(condition, typename result::shape_type{}), f32,
-                    ct::zeros<result>());
-}
 
 /// The forward pass for every type and option: also sequences that change within a row (seq_idx)
 /// and dstate in any number of slabs of N columns, one per launch. Exact decays throughout.
@@ -25,26 +18,26 @@ __tile__ auto keep_rows(Condition const& condition, Tile const& values) {
 /// Grid and arguments as forward_tma_kernel. partial_in: add what earlier slabs left; partial_out:
 /// leave y for later slabs instead of writing `out`.
 template <class Io, class Math, int N, int Warps>
-[[using cutile: hint(0, occupancy = 1, num_worker_warps_per_cta = Warps)]]
-__tile_global__ void forward_general_kernel(
-    Io const* __restrict__ x_, std::int64_t x_batch, std::int64_t x_token, std::int64_t x_head,
-    Io const* __restrict__ z_, std::int64_t z_batch, std::int64_t z_token, std::int64_t z_head,
-    Io const* __restrict__ B_, std::int64_t B_batch, std::int64_t B_token, std::int64_t B_group,
-    Io const* __restrict__ C_, std::int64_t C_batch, std::int64_t C_token, std::int64_t C_group,
-    Io* __restrict__ out_, std::int64_t out_batch, std::int64_t out_token, std::int64_t out_head,
-    float const* __restrict__ key_weight_, float const* __restrict__ remaining_,
-    float const* __restrict__ remaining_low_, float const* __restrict__ delta_,
-    float const* __restrict__ run_log_decay_, int const* __restrict__ run_of_token_,
-    int const* __restrict__ chunk_runs, int const* __restrict__ chunk_continues,
-    float const* __restrict__ skip_, float const* __restrict__ entries_,
-    float const* __restrict__ entry_decay_, float* __restrict__ partial_,
-    float* __restrict__ final_, std::int64_t final_row, std::int64_t final_head,
-    std::int64_t final_p, int const* __restrict__ cu_seqlens, std::int64_t cu_stride,
-    int const* __restrict__ segment_sequence, int packed, int seqlen, int heads, int groups,
-    int headdim, int dstate, int slots, int row_chunks, int row_segments, int segment_chunks,
-    int splits, int kept_last, int initial, int passed, int entries, int state_columns, int slab,
-    int has_z,
-    int partial_in, int partial_out) {
+[[using cutile: hint(0, occupancy = 1, num_worker_warps_per_cta = Warps)]] __tile_global__ void
+forward_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_head,
+                       Io const* __restrict__ z_, int z_row, int z_token, int z_head,
+                       Io const* __restrict__ B_, int B_row, int B_token, int B_group,
+                       Io const* __restrict__ C_, int C_row, int C_token, int C_group,
+                       Io* __restrict__ out_, int out_row, int out_token, int out_head,
+                       float const* __restrict__ key_weight_, float const* __restrict__ remaining_,
+                       float const* __restrict__ remaining_low_, float const* __restrict__ delta_,
+                       float const* __restrict__ run_log_decay_,
+                       int const* __restrict__ run_of_token_, int const* __restrict__ chunk_runs,
+                       int const* __restrict__ chunk_continues, float const* __restrict__ skip_,
+                       float const* __restrict__ entries_, float const* __restrict__ entry_decay_,
+                       float* __restrict__ partial_, float* __restrict__ final_, int final_row,
+                       int final_head, int final_p, int has_final,
+                       int const* __restrict__ cu_seqlens, std::int64_t cu_stride,
+                       int const* __restrict__ segment_sequence, int packed, int sequences,
+                       int seqlen, int heads, int groups, int headdim, int dstate, int slots,
+                       int row_chunks, int row_segments, int segment_chunks, int splits,
+                       int kept_last, int initial, int passed, int entries, int state_columns,
+                       int slab, int has_z, int partial_in, int partial_out) {
   constexpr int Q = chunk_tokens;
   constexpr int P = tile_rows;
   int const row_tiles = (headdim + P - 1) / P;
@@ -54,31 +47,22 @@ __tile_global__ void forward_general_kernel(
   int const head = head_tile / row_tiles;
   int const row_tile = head_tile - head * row_tiles;
   int const group = head / (heads / groups);
-  segment_place const place = locate_segment(
-      segment_slot, packed != 0, cu_seqlens, cu_stride, segment_sequence, seqlen, row_chunks,
-      row_segments, segment_chunks, splits, kept_last, initial);
+  segment_place const place =
+      locate_segment(segment_slot, packed != 0, cu_seqlens, cu_stride, segment_sequence, seqlen,
+                     row_chunks, row_segments, segment_chunks, splits, kept_last, initial);
   if (place.length < 0) return;
   int const chunks = (place.length + Q - 1) / Q;
   int const first = place.segment * segment_chunks;
   int last = first + segment_chunks;
   if (last > chunks) last = chunks;
 
-  std::int64_t const batch = packed != 0 ? 0 : place.sequence;
-  std::int64_t const token = place.start;
-  std::int64_t const column = static_cast<std::int64_t>(slab) * N;
-  auto const x_view = matrix_view<Q, P>(
-      x_ + batch * x_batch + token * x_token + head * x_head, place.length, headdim, x_token);
-  auto const B_view = matrix_view<Q, N>(
-      B_ + batch * B_batch + token * B_token + group * B_group + column, place.length,
-      dstate - slab * N, B_token);
-  auto const C_view = matrix_view<Q, N>(
-      C_ + batch * C_batch + token * C_token + group * C_group + column, place.length,
-      dstate - slab * N, C_token);
-  auto const out_view = matrix_view<Q, P>(
-      out_ + batch * out_batch + token * out_token + head * out_head, place.length, headdim,
-      out_token);
-  auto const z_view = matrix_view<Q, P>(
-      z_ + batch * z_batch + token * z_token + head * z_head, place.length, headdim, z_token);
+  int const rows = packed != 0 ? 1 : sequences;
+  auto const x_view = token_view<Q, P>(x_, rows, seqlen, heads, headdim, x_row, x_token, x_head);
+  auto const z_view = token_view<Q, P>(z_, rows, seqlen, heads, headdim, z_row, z_token, z_head);
+  auto const B_view = token_view<Q, N>(B_, rows, seqlen, groups, dstate, B_row, B_token, B_group);
+  auto const C_view = token_view<Q, N>(C_, rows, seqlen, groups, dstate, C_row, C_token, C_group);
+  auto const out_view =
+      token_view<Q, P>(out_, rows, seqlen, heads, headdim, out_row, out_token, out_head);
   auto const key_weight_view = prepared_view(key_weight_, heads, slots);
   auto const remaining_view = prepared_view(remaining_, heads, slots);
   auto const remaining_low_view = prepared_view(remaining_low_, heads, slots);
@@ -103,8 +87,8 @@ __tile_global__ void forward_general_kernel(
   int const from = passed != 0 && before > 0 ? before - 1 : 0;
   for (auto e : ct::irange(from, before)) {
     int const entry = place.entry + e;
-    auto const contribution = ct::reshape<shape<P, N>>(
-        entry_view.load(entry * head_tiles + head_tile, 0, slab));
+    auto const contribution =
+        ct::reshape<shape<P, N>>(entry_view.load(entry * head_tiles + head_tile, 0, slab));
     state = state * entry_decay_[static_cast<std::int64_t>(entry) * heads + head] + contribution;
   }
 
@@ -117,9 +101,12 @@ __tile_global__ void forward_general_kernel(
     for (auto run : ct::irange(0, chunk_runs[slot])) {
       float const log_decay = run_log_decay[static_cast<std::int64_t>(slot) * Q + run];
       auto const mine = run_of_key == run;
-      auto const x = keep_rows(mine, x_view.load_masked(c, row_tile));
-      auto const B = keep_rows(mine, B_view.load_masked(c, 0));
-      auto const C = ct::transpose(keep_rows(mine, C_view.load_masked(c, 0)));
+      auto const x = keep_rows(
+          mine, ct::element_cast<float>(load_tokens<Q, P, 4>(x_view, place, c, head, row_tile)));
+      auto const B = keep_rows(
+          mine, ct::element_cast<float>(load_tokens<Q, N, 4>(B_view, place, c, group, slab)));
+      auto const C = ct::transpose(keep_rows(
+          mine, ct::element_cast<float>(load_tokens<Q, N, 4>(C_view, place, c, group, slab))));
       auto const remaining = remaining_view.load(head, slot);
       auto const delta = ct::reshape<shape<Q, 1>>(delta_view.load(head, slot));
       auto const key_weight = ct::reshape<shape<Q, 1>>(key_weight_view.load(head, slot));
@@ -131,11 +118,12 @@ __tile_global__ void forward_general_kernel(
         from_start = from_start - low;
       }
       bool const carried = run == 0 && chunk_continues[slot] != 0;
-      if (!carried) state = ct::zeros<PN>();
+      state =
+          ct::select(ct::broadcast(ct::full<tile<int, 1, 1>>(carried ? 1 : 0) > 0, shape<P, N>{}),
+                     state, ct::zeros<PN>());
       auto const BC = multiply<Math>(B, C, ct::zeros<QQ>());
       auto const visible = query >= key && mine && run_of_token == run;
-      auto const weights =
-          ct::select(visible, BC * ct::exp2(difference) * delta, ct::zeros<QQ>());
+      auto const weights = ct::select(visible, BC * ct::exp2(difference) * delta, ct::zeros<QQ>());
       auto run_y = multiply<Math>(state, C, ct::zeros<PQ>()) * ct::exp2(from_start);
       run_y = multiply<Math>(ct::transpose(x), weights, run_y);
       y = ct::select(ct::broadcast(run_of_token == run, shape<P, Q>{}), run_y, y);
@@ -148,36 +136,45 @@ __tile_global__ void forward_general_kernel(
       partial_view.store(ct::reshape<shape<1, P, Q>>(y), partial_tile, 0, 0);
     } else {
       auto result =
-          ct::transpose(y) + ct::element_cast<float>(x_view.load_masked(c, row_tile)) * skip;
+          ct::transpose(y) +
+          ct::element_cast<float>(load_tokens<Q, P, 4>(x_view, place, c, head, row_tile)) * skip;
       if (has_z != 0) {
-        result = result * silu(ct::element_cast<float>(z_view.load_masked(c, row_tile)));
+        result =
+            result *
+            silu(ct::element_cast<float>(load_tokens<Q, P, 4>(z_view, place, c, head, row_tile)));
       }
       result = keep_rows(run_of_key >= 0, result);
-      out_view.store_masked(ct::element_cast<Io>(result), c, row_tile);
+      if (packed != 0 && (c + 1) * Q > place.length) {
+        store_tokens_partly<Q, P>(out_, out_token, out_head, headdim, ct::element_cast<Io>(result),
+                                  place, c, head, row_tile);
+      } else {
+        store_tokens<Q, P>(out_view, ct::element_cast<Io>(result), place, c, head, row_tile);
+      }
     }
   }
 
-  if (final_ != nullptr && place.segment == place.segments - 1) {
-    auto const final_view = matrix_view<P, N>(
-        final_ + place.sequence * final_row + head * final_head + column, headdim,
-        dstate - slab * N, final_p);
-    final_view.store_masked(state, row_tile, 0);
+  if (has_final != 0 && place.segment == place.segments - 1) {
+    auto const final_view =
+        state_view<N>(final_, sequences, heads, headdim, dstate, final_row, final_head, final_p);
+    final_view.store_masked(ct::reshape<shape<1, 1, P, N>>(state), place.sequence, head, row_tile,
+                            slab);
   }
 }
 
 /// states_tma_kernel for anything. A segment's end state begins at its last change of sequence.
 template <class Io, class Math, int N, int Warps>
-[[using cutile: hint(0, occupancy = 1, num_worker_warps_per_cta = Warps)]]
-__tile_global__ void states_general_kernel(
-    Io const* __restrict__ x_, std::int64_t x_batch, std::int64_t x_token, std::int64_t x_head,
-    Io const* __restrict__ B_, std::int64_t B_batch, std::int64_t B_token, std::int64_t B_group,
-    float const* __restrict__ key_weight_, float const* __restrict__ run_log_decay_,
-    int const* __restrict__ run_of_token_, int const* __restrict__ chunk_runs,
-    int const* __restrict__ chunk_continues, float* __restrict__ entries_,
-    float* __restrict__ entry_decay_, int const* __restrict__ cu_seqlens, std::int64_t cu_stride,
-    int const* __restrict__ segment_sequence, int packed, int seqlen, int heads, int groups,
-    int headdim, int dstate, int slots, int row_chunks, int row_segments, int segment_chunks,
-    int splits, int kept_last, int initial, int entries, int state_columns) {
+[[using cutile: hint(0, occupancy = 1, num_worker_warps_per_cta = Warps)]] __tile_global__ void
+states_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_head,
+                      Io const* __restrict__ B_, int B_row, int B_token, int B_group,
+                      float const* __restrict__ key_weight_,
+                      float const* __restrict__ run_log_decay_,
+                      int const* __restrict__ run_of_token_, int const* __restrict__ chunk_runs,
+                      int const* __restrict__ chunk_continues, float* __restrict__ entries_,
+                      float* __restrict__ entry_decay_, int const* __restrict__ cu_seqlens,
+                      std::int64_t cu_stride, int const* __restrict__ segment_sequence, int packed,
+                      int sequences, int seqlen, int heads, int groups, int headdim, int dstate,
+                      int slots, int row_chunks, int row_segments, int segment_chunks, int splits,
+                      int kept_last, int initial, int entries, int state_columns) {
   constexpr int Q = chunk_tokens;
   constexpr int P = tile_rows;
   int const slabs = state_columns / N;
@@ -193,9 +190,9 @@ __tile_global__ void states_general_kernel(
   int const head = head_tile / row_tiles;
   int const row_tile = head_tile - head * row_tiles;
   int const group = head / (heads / groups);
-  segment_place const place = locate_segment(
-      segment_slot, packed != 0, cu_seqlens, cu_stride, segment_sequence, seqlen, row_chunks,
-      row_segments, segment_chunks, splits, kept_last, initial);
+  segment_place const place =
+      locate_segment(segment_slot, packed != 0, cu_seqlens, cu_stride, segment_sequence, seqlen,
+                     row_chunks, row_segments, segment_chunks, splits, kept_last, initial);
   if (place.length < 0 || place.segment >= place.segments - 1 + kept_last) return;
   int const chunks = (place.length + Q - 1) / Q;
   int const split_chunks = segment_chunks / splits;
@@ -212,12 +209,9 @@ __tile_global__ void states_general_kernel(
     if (runs > 1 || (runs == 1 && chunk_continues[place.slot + begin] == 0)) reaches = 0;
   }
 
-  std::int64_t const batch = packed != 0 ? 0 : place.sequence;
-  std::int64_t const token = place.start;
-  auto const x_view = matrix_view<Q, P>(
-      x_ + batch * x_batch + token * x_token + head * x_head, place.length, headdim, x_token);
-  auto const B_view = matrix_view<Q, N>(
-      B_ + batch * B_batch + token * B_token + group * B_group, place.length, dstate, B_token);
+  int const rows = packed != 0 ? 1 : sequences;
+  auto const x_view = token_view<Q, P>(x_, rows, seqlen, heads, headdim, x_row, x_token, x_head);
+  auto const B_view = token_view<Q, N>(B_, rows, seqlen, groups, dstate, B_row, B_token, B_group);
   auto const key_weight_view = prepared_view(key_weight_, heads, slots);
   auto const run_view = prepared_view(run_of_token_, 1, slots);
   float const* const run_log_decay =
@@ -232,8 +226,10 @@ __tile_global__ void states_general_kernel(
     auto const run_of_key = ct::reshape<shape<Q, 1>>(run_view.load(0, slot));
     auto const mine = run_of_key == run && run_of_key >= 0;
     auto const key_weight = ct::reshape<shape<Q, 1>>(key_weight_view.load(head, slot));
-    auto const x = keep_rows(mine, x_view.load_masked(c, row_tile));
-    auto const B = keep_rows(mine, B_view.load_masked(c, slab));
+    auto const x = keep_rows(
+        mine, ct::element_cast<float>(load_tokens<Q, P, 4>(x_view, place, c, head, row_tile)));
+    auto const B = keep_rows(
+        mine, ct::element_cast<float>(load_tokens<Q, N, 4>(B_view, place, c, group, slab)));
     state = multiply<Math>(ct::transpose(x * (key_weight * later)), B, state);
     if (run >= 0) {
       later = later * static_cast<float>(ct::exp2(ct::full<tile<float, 1>>(
@@ -257,19 +253,21 @@ cudaError_t launch_forward_general(scan_call const& call, int slab, int slabs,
   scan_prepared const& from = call.prepared;
   auto const blocks = static_cast<unsigned>(size.segments * size.heads * size.row_tiles);
   auto const in = [](token_tensor const& tensor) { return static_cast<Io const*>(tensor.data); };
+  auto const n = [](std::int64_t stride) { return static_cast<int>(stride); };
   forward_general_kernel<Io, Math, N, Warps><<<blocks, 1, 0, stream>>>(
-      in(call.x), call.x.batch, call.x.token, call.x.head, in(call.z), call.z.batch, call.z.token,
-      call.z.head, in(call.B), call.B.batch, call.B.token, call.B.head, in(call.C), call.C.batch,
-      call.C.token, call.C.head, static_cast<Io*>(call.out.data), call.out.batch, call.out.token,
-      call.out.head, from.key_weight, from.remaining, from.remaining_low, from.delta,
-      from.run_log_decay, from.run_of_token, from.chunk_runs, from.chunk_continues, from.skip,
-      from.entries, from.entry_decay, from.partial, static_cast<float*>(call.final_target.data),
-      call.final_target.row, call.final_target.head, call.final_target.p, call.cu_seqlens,
-      call.cu_stride, from.segment_sequence, size.packed ? 1 : 0, size.seqlen, size.heads,
-      size.groups, size.headdim, size.dstate, size.slots, size.row_chunks, size.row_segments,
-      size.segment_chunks, size.splits, size.keep_last ? 1 : 0, size.has_initial ? 1 : 0,
-      size.passed ? 1 : 0, size.entries, size.state_columns, slab, call.z.data != nullptr ? 1 : 0,
-      slab > 0 ? 1 : 0, slab + 1 < slabs ? 1 : 0);
+      in(call.x), n(call.x.batch), n(call.x.token), n(call.x.head), in(call.z), n(call.z.batch),
+      n(call.z.token), n(call.z.head), in(call.B), n(call.B.batch), n(call.B.token), n(call.B.head),
+      in(call.C), n(call.C.batch), n(call.C.token), n(call.C.head), static_cast<Io*>(call.out.data),
+      n(call.out.batch), n(call.out.token), n(call.out.head), from.key_weight, from.remaining,
+      from.remaining_low, from.delta, from.run_log_decay, from.run_of_token, from.chunk_runs,
+      from.chunk_continues, from.skip, from.entries, from.entry_decay, from.partial,
+      static_cast<float*>(call.final_target.data), n(call.final_target.row),
+      n(call.final_target.head), n(call.final_target.p), call.final_target.data != nullptr ? 1 : 0,
+      call.cu_seqlens, call.cu_stride, from.segment_sequence, size.packed ? 1 : 0, size.sequences,
+      size.seqlen, size.heads, size.groups, size.headdim, size.dstate, size.slots, size.row_chunks,
+      size.row_segments, size.segment_chunks, size.splits, size.keep_last ? 1 : 0,
+      size.has_initial ? 1 : 0, size.passed ? 1 : 0, size.entries, size.state_columns, slab,
+      call.z.data != nullptr ? 1 : 0, slab > 0 ? 1 : 0, slab + 1 < slabs ? 1 : 0);
   return cudaGetLastError();
 }
 
@@ -277,18 +275,17 @@ template <class Io, class Math, int N, int Warps>
 cudaError_t launch_states_general(scan_call const& call, cudaStream_t stream) {
   scan_sizes const& size = call.size;
   scan_prepared const& from = call.prepared;
-  auto const blocks = static_cast<unsigned>(size.segments * size.splits *
-                                            (size.state_columns / N) * size.heads *
-                                            size.row_tiles);
+  auto const blocks = static_cast<unsigned>(size.segments * size.splits * (size.state_columns / N) *
+                                            size.heads * size.row_tiles);
+  auto const n = [](std::int64_t stride) { return static_cast<int>(stride); };
   states_general_kernel<Io, Math, N, Warps><<<blocks, 1, 0, stream>>>(
-      static_cast<Io const*>(call.x.data), call.x.batch, call.x.token, call.x.head,
-      static_cast<Io const*>(call.B.data), call.B.batch, call.B.token, call.B.head,
-      from.key_weight, from.run_log_decay, from.run_of_token, from.chunk_runs,
-      from.chunk_continues, from.entries, from.entry_decay, call.cu_seqlens, call.cu_stride,
-      from.segment_sequence, size.packed ? 1 : 0, size.seqlen, size.heads, size.groups,
-      size.headdim, size.dstate, size.slots, size.row_chunks, size.row_segments,
-      size.segment_chunks, size.splits, size.keep_last ? 1 : 0, size.has_initial ? 1 : 0,
-      size.entries, size.state_columns);
+      static_cast<Io const*>(call.x.data), n(call.x.batch), n(call.x.token), n(call.x.head),
+      static_cast<Io const*>(call.B.data), n(call.B.batch), n(call.B.token), n(call.B.head),
+      from.key_weight, from.run_log_decay, from.run_of_token, from.chunk_runs, from.chunk_continues,
+      from.entries, from.entry_decay, call.cu_seqlens, call.cu_stride, from.segment_sequence,
+      size.packed ? 1 : 0, size.sequences, size.seqlen, size.heads, size.groups, size.headdim,
+      size.dstate, size.slots, size.row_chunks, size.row_segments, size.segment_chunks, size.splits,
+      size.keep_last ? 1 : 0, size.has_initial ? 1 : 0, size.entries, size.state_columns);
   return cudaGetLastError();
 }
 

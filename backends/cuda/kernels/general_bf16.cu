@@ -8,7 +8,7 @@ inline namespace v0 {
 namespace gpu {
 
 cudaError_t launch_forward_general_bf16(scan_call const& call, int slab, int slabs,
-                                      cudaStream_t stream) {
+                                        cudaStream_t stream) {
   return launch_forward_general<__nv_bfloat16, __nv_bfloat16, 128, 8>(call, slab, slabs, stream);
 }
 

@@ -9,7 +9,7 @@ inline namespace v0 {
 namespace gpu {
 
 cudaError_t launch_forward_general_f16(scan_call const& call, int slab, int slabs,
-                                      cudaStream_t stream) {
+                                       cudaStream_t stream) {
   return launch_forward_general<__half, __nv_tf32, 128, 8>(call, slab, slabs, stream);
 }
 

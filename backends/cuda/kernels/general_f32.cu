@@ -8,7 +8,7 @@ inline namespace v0 {
 namespace gpu {
 
 cudaError_t launch_forward_general_f32(scan_call const& call, int slab, int slabs,
-                                      cudaStream_t stream) {
+                                       cudaStream_t stream) {
   return launch_forward_general<float, tf32x3, 64, 8>(call, slab, slabs, stream);
 }
 

@@ -185,7 +185,9 @@ __global__ void __launch_bounds__(block_heads * 32) prepare_kernel(scan_call cal
   if (size.packed) {
     // Sequences of segment slots; all blocks together have more threads than there are slots.
     int const id = (static_cast<int>(blockIdx.y) * static_cast<int>(gridDim.x) +
-                    static_cast<int>(blockIdx.x)) * (block_heads * 32) + thread;
+                    static_cast<int>(blockIdx.x)) *
+                       (block_heads * 32) +
+                   thread;
     int const stride = static_cast<int>(gridDim.x * gridDim.y) * (block_heads * 32);
     int const unit = chunk_tokens * size.segment_chunks;
     for (int s = id; s < size.segments; s += stride) {
@@ -233,9 +235,9 @@ __global__ void __launch_bounds__(block_heads * 32) prepare_kernel(scan_call cal
     if (General && used) used = block.run_of_token[t / chunk_tokens][i] != no_run;
     if (used) {
       std::int64_t const row = size.packed ? 0 : place.sequence;
-      float raw = load_element(call.dt.data, call.dt_type,
-                               row * call.dt.batch + (place.first_token + i) * call.dt.token +
-                                   head * call.dt.head);
+      float raw = load_element(
+          call.dt.data, call.dt_type,
+          row * call.dt.batch + (place.first_token + i) * call.dt.token + head * call.dt.head);
       if (call.dt_bias.data != nullptr) {
         raw += load_element(call.dt_bias.data, call.dt_bias.type, head * call.dt_bias.stride0);
       }
@@ -292,8 +294,7 @@ __global__ void __launch_bounds__(block_heads * 32) prepare_kernel(scan_call cal
         low[k] = isfinite(remaining[k]) ? static_cast<float>(r - remaining[k]) : 0.0F;
         int const mine = 2 * lane + k;  // as the index of a run
         if (mine < block.runs[which]) {
-          double const before =
-              mine == 0 ? 0.0 : block.sum[warp][block.run_end[which][mine - 1]];
+          double const before = mine == 0 ? 0.0 : block.sum[warp][block.run_end[which][mine - 1]];
           to.run_log_decay[slot * chunk_tokens + mine] =
               static_cast<float>(block.sum[warp][block.run_end[which][mine]] - before);
         }

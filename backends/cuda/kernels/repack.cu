@@ -11,12 +11,12 @@ constexpr int block_threads = 256;
 
 template <class Element>
 __global__ void __launch_bounds__(block_threads)
-    repack_kernel(Element const* __restrict__ from, std::int64_t from_batch, std::int64_t from_token,
-                  std::int64_t from_head, Element* __restrict__ to, std::int64_t to_batch,
-                  std::int64_t to_token, std::int64_t to_head, std::int64_t count, int tokens,
-                  int heads, int columns, int const* __restrict__ token_limit) {
-  std::int64_t const index =
-      static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x;
+    repack_kernel(Element const* __restrict__ from, std::int64_t from_batch,
+                  std::int64_t from_token, std::int64_t from_head, Element* __restrict__ to,
+                  std::int64_t to_batch, std::int64_t to_token, std::int64_t to_head,
+                  std::int64_t count, int tokens, int heads, int columns,
+                  int const* __restrict__ token_limit) {
+  std::int64_t const index = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x;
   if (index >= count) return;
   std::int64_t rest = index / columns;
   std::int64_t const column = index - rest * columns;

@@ -14,6 +14,8 @@ namespace gpu {
 /// columns: 64, 128 or 256; two slabs only of 256.
 cudaError_t launch_forward_bf16(scan_call const& call, int columns, int slab, int slabs,
                                 cudaStream_t stream);
+/// Packed sequences, dstate up to 128, one slab of 128 columns.
+cudaError_t launch_forward_packed_bf16(scan_call const& call, cudaStream_t stream);
 cudaError_t launch_states_bf16(scan_call const& call, cudaStream_t stream);
 
 /// For every option. Slabs of 128 columns; of 64 for accurate f32.

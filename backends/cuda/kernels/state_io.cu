@@ -5,8 +5,8 @@
 
 #include "prepare.hpp"
 
-// States between the caller's tensors (any type, strides, slots) and the workspace (f32, tiles of 64
-// channels, zero beyond headdim and dstate).
+// States between the caller's tensors (any type, strides, slots) and the workspace (f32, tiles of
+// 64 channels, zero beyond headdim and dstate).
 
 namespace mambatile {
 inline namespace v0 {
@@ -28,9 +28,7 @@ __device__ void store_state(state_tensor const& to, std::int64_t row_offset, int
                             float value) {
   std::int64_t const at = row_offset + head * to.head + p * to.p + n * to.n;
   switch (to.type) {
-    case dtype::bf16:
-      static_cast<__nv_bfloat16*>(to.data)[at] = __float2bfloat16_rn(value);
-      break;
+    case dtype::bf16: static_cast<__nv_bfloat16*>(to.data)[at] = __float2bfloat16_rn(value); break;
     case dtype::f16: static_cast<__half*>(to.data)[at] = __float2half_rn(value); break;
     default: static_cast<float*>(to.data)[at] = value;
   }
@@ -131,8 +129,7 @@ __global__ void __launch_bounds__(block_threads) gather_initial_kernel(scan_call
   std::int64_t const row =
       state_row(call.state_source, call.source_slots, at.sequence, call.prepared.status);
   bool const inside = row >= 0 && at.p < size.headdim && at.n < size.dstate;
-  float const value =
-      inside ? load_state(call.initial_states, row, at.head, at.p, at.n) : 0.0F;
+  float const value = inside ? load_state(call.initial_states, row, at.head, at.p, at.n) : 0.0F;
   call.prepared.entries[entry_offset(size, at, place.entry)] = value;
   if (at.row == 0 && at.n == 0) {
     call.prepared.entry_decay[static_cast<std::int64_t>(place.entry) * size.heads + at.head] = 1.0F;
@@ -193,8 +190,8 @@ __global__ void __launch_bounds__(block_threads) total_decay_kernel(scan_call ca
   int const head = static_cast<int>(blockIdx.x) % size.heads;
   sequence_place const place = find_place(call, sequence);
   if (!place.valid) return;
-  float const* const decays = call.prepared.chunk_log_decay +
-                              static_cast<std::int64_t>(head) * size.slots + place.slot;
+  float const* const decays =
+      call.prepared.chunk_log_decay + static_cast<std::int64_t>(head) * size.slots + place.slot;
   int const chunks = (place.length + chunk_tokens - 1) / chunk_tokens;
   double sum = 0;
   for (int c = static_cast<int>(threadIdx.x); c < chunks; c += block_threads) sum += decays[c];
