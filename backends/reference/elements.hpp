@@ -1,11 +1,11 @@
 #pragma once
 
-#include <bit>
-#include <cmath>
 #include <cstdint>
 
 #include <mambatile/dtype.hpp>
 #include <mambatile/tensor_view.hpp>
+
+#include "rounding.hpp"
 
 // Elements of any floating-point type as f64, and back with one rounding.
 
@@ -13,25 +13,6 @@ namespace mambatile {
 inline namespace v0 {
 namespace detail {
 namespace reference {
-
-/// An f64 number as an f32 whose last bit is set where digits were lost ("round to odd"). Rounding
-/// the result to a 16-bit format is then a single rounding of the f64 number.
-[[nodiscard]] inline float round_to_odd(double value) noexcept {
-  auto const nearest = static_cast<float>(value);
-  if (static_cast<double>(nearest) == value || std::isnan(value)) return nearest;
-  auto bits = std::bit_cast<std::uint32_t>(nearest);
-  if (std::fabs(static_cast<double>(nearest)) > std::fabs(value)) --bits;  // towards zero
-  return std::bit_cast<float>(bits | 1U);
-}
-
-template <class Element>
-[[nodiscard]] Element round_to(double value) noexcept {
-  if constexpr (sizeof(Element) == 2) {
-    return Element(round_to_odd(value));
-  } else {
-    return static_cast<Element>(value);
-  }
-}
 
 /// Calls `visit` with a value of the C++ type that stores `type`, one of the floating-point types.
 template <class Visitor>

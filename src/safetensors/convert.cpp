@@ -1,14 +1,12 @@
 #include <array>
-#include <bit>
-#include <cmath>
 #include <concepts>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 #include <utility>
 
 #include <mambatile/errors.hpp>
 
+#include "rounding.hpp"
 #include "safetensors/header.hpp"
 
 // Copies out of a file, converting element types. Elements are read with memcpy: data may lie at
@@ -27,27 +25,10 @@ Stored read(std::byte const* source) noexcept {
   return value;
 }
 
-// A double as the f32 with an odd last bit that brackets it, so that rounding the result once more
-// to a 16-bit type is as if the double had been rounded directly.
-float to_odd_float(double value) noexcept {
-  auto const nearest = static_cast<float>(value);
-  if (static_cast<double>(nearest) == value ||
-      !(std::fabs(value) <= std::numeric_limits<float>::max())) {
-    return nearest;
-  }
-  auto bits = std::bit_cast<std::uint32_t>(nearest);
-  if (std::fabs(static_cast<double>(nearest)) > std::fabs(value)) --bits;
-  return std::bit_cast<float>(bits | 1U);
-}
-
 template <class Target, class Stored>
 Target convert_floating(Stored value) noexcept {
   if constexpr (std::same_as<Stored, double>) {
-    if constexpr (std::same_as<Target, float>) {
-      return static_cast<float>(value);
-    } else {
-      return Target(to_odd_float(value));
-    }
+    return detail::round_to<Target>(value);
   } else {
     return Target(static_cast<float>(value));
   }
