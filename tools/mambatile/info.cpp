@@ -1,6 +1,5 @@
 #include <array>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <string>
 
@@ -12,6 +11,7 @@
 
 #include "command.hpp"
 #include "cpu_features.hpp"
+#include "operator_limits.hpp"
 #include "options.hpp"
 #include "text.hpp"
 
@@ -23,77 +23,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr std::array known_backends = {"cuda", "kokkos", "reference"};
-constexpr std::array floating_types = {dtype::f32, dtype::bf16, dtype::f16};
-
-scan_problem plain_scan() {
-  scan_problem problem;
-  problem.max_batch = 1;
-  problem.max_seqlen = 64;
-  problem.nheads = 1;
-  problem.headdim = 64;
-  problem.dstate = 128;
-  problem.has_final_states = true;
-  return problem;
-}
-
-// The largest power of two, up to 2^20, that `set` may put into an otherwise plain problem.
-template <class Set>
-std::int64_t largest(backend const& on, Set const& set) {
-  constexpr std::int64_t beyond_question = std::int64_t{1} << 20U;
-  std::int64_t found = 0;
-  for (std::int64_t value = 1; value <= beyond_question; value *= 2) {
-    auto problem = plain_scan();
-    set(problem, value);
-    if (on.supports(problem)) found = value;
-  }
-  return found;
-}
-
-template <class Set>
-bool allows(backend const& on, Set const& set) {
-  auto problem = plain_scan();
-  set(problem);
-  return on.supports(problem).ok;
-}
-
-// Everything here is asked of the backend's own predicate.
-json limits_of_scan(backend const& on) {
-  if (auto const plain = on.supports(plain_scan()); !plain) return {{"reason", plain.reason}};
-  json io = json::array();
-  json state = json::array();
-  for (auto type : floating_types) {
-    if (allows(on, [&](auto& problem) { problem.io = type; })) io.push_back(to_string(type));
-    if (allows(on, [&](auto& problem) { problem.state = type; })) state.push_back(to_string(type));
-  }
-  json packs = json::array();
-  for (auto pack : {packing::dense, packing::cu_seqlens, packing::seq_idx}) {
-    bool const allowed = allows(on, [&](auto& problem) {
-      problem.pack = pack;
-      problem.max_sequences = pack == packing::cu_seqlens ? 1 : 0;
-    });
-    if (allowed) packs.push_back(to_string(pack));
-  }
-  std::int64_t every = 0;
-  for (std::int64_t k = 64; k >= 1; k /= 2) {
-    if (allows(on, [&](auto& problem) { problem.intermediate_every = k; })) every = k;
-  }
-  json products_allowed = json::array();
-  for (auto math : {products::accurate, products::tf32}) {
-    if (allows(on, [&](auto& problem) { problem.math = math; })) {
-      products_allowed.push_back(to_string(math));
-    }
-  }
-  return {
-      {"io", io},
-      {"state", state},
-      {"packing", packs},
-      {"products", products_allowed},
-      {"headdim_max", largest(on, [](auto& p, std::int64_t value) { p.headdim = value; })},
-      {"dstate_max", largest(on, [](auto& p, std::int64_t value) { p.dstate = value; })},
-      {"intermediate_every_multiple_of", every},
-  };
-}
-
 json describe(char const* name) {
   json entry = {{"name", name}, {"compiled", false}};
   for (auto const* on : compiled_backends()) {
@@ -108,7 +37,7 @@ json describe(char const* name) {
     entry["devices"] = on->device_count();
     entry["capabilities"] = on->capabilities();
     entry["preferred_state_layout"] = to_string(on->preferred_state_layout());
-    entry["operators"] = {{"chunk_scan", limits_of_scan(*on)}};
+    entry["operators"] = operator_limits(*on);
   }
   return entry;
 }
@@ -132,26 +61,18 @@ std::string words(json const& list) {
   return fmt::format("{}", fmt::join(list.get<std::vector<std::string>>(), " "));
 }
 
-std::string limit(json const& value) {
-  constexpr std::int64_t beyond_question = std::int64_t{1} << 20U;
-  auto const number = value.get<std::int64_t>();
-  return number >= beyond_question ? "any" : fmt::format("up to {}", number);
-}
-
-void print_scan_limits(json const& scan) {
-  if (scan.contains("reason")) {
-    fmt::print("    chunk_scan: no: {}\n", scan["reason"].get<std::string>());
-    return;
+// "io f32 bf16 f16; headdim_max any; ..."
+std::string limits_text(json const& limits) {
+  if (limits.contains("reason")) return "no: " + limits["reason"].get<std::string>();
+  std::string text;
+  for (auto const& [name, value] : limits.items()) {
+    if (!text.empty()) text += "; ";
+    text += name + ' ';
+    text += value.is_array()    ? words(value)
+            : value.is_string() ? value.get<std::string>()
+                                : value.dump();
   }
-  auto const every = scan["intermediate_every_multiple_of"].get<int>();
-  fmt::print(
-      "    chunk_scan: io {}; states {}; packing {}; products {}; headdim {}; dstate {}; "
-      "snapshots {}\n",
-      words(scan["io"]), words(scan["state"]), words(scan["packing"]), words(scan["products"]),
-      limit(scan["headdim_max"]), limit(scan["dstate_max"]),
-      every == 0   ? "no"
-      : every == 1 ? "after every k tokens, any k"
-                   : fmt::format("after every k tokens, k a multiple of {}", every));
+  return text;
 }
 
 void print_backend(json const& entry) {
@@ -167,7 +88,9 @@ void print_backend(json const& entry) {
   fmt::print("  {}: {}; {} device{}; prefers states with {}\n", name,
              entry["capabilities"].get<std::string>(), entry["devices"].get<int>(),
              entry["devices"] == 1 ? "" : "s", entry["preferred_state_layout"].get<std::string>());
-  print_scan_limits(entry["operators"]["chunk_scan"]);
+  for (auto const& [operator_name, limits] : entry["operators"].items()) {
+    fmt::print("    {}: {}\n", operator_name, limits_text(limits));
+  }
 }
 
 void print(json const& info) {
