@@ -2,10 +2,12 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "evaluation/tensor_error.hpp"
 #include "support/execute.hpp"
 #include "support/random_numbers.hpp"
 #include "support/scan_check.hpp"
@@ -123,6 +125,50 @@ TEST_CASE("state_update: any cut of a text into scans and updates gives the whol
     }
     check_pieces(trial, pieces);
   }
+}
+
+TEST_CASE("chunk_scan: a mixed batch gives what prompts and single tokens give apart",
+          "[properties]") {
+  // One prompt, then rows of one token each, in one packed call.
+  constexpr std::int64_t prompt = 90;
+  constexpr std::int64_t rows = 17;
+  auto trial = text_trial(prompt + rows, arrangement::transposed);
+  trial.problem.max_batch = 1;
+  trial.problem.pack = packing::cu_seqlens;
+  trial.lengths.assign(rows + 1, 1);
+  trial.lengths.front() = prompt;
+  trial.problem.max_sequences = rows + 1;
+  auto const mixed = run_scan_trial(trial);
+
+  scan_tensors const apart(trial);
+  apart.upload();
+  auto first = tokens_of(apart.arguments(), 0, prompt);
+  first.cu_seqlens = {};
+  first.initial_states = slice(first.initial_states, 0, 0, 1);
+  first.final_states = slice(first.final_states, 0, 0, 1);
+  auto like = trial.problem;
+  like.pack = packing::dense;
+  like.max_sequences = 0;
+  execute(problem_for(first, like), first);
+  // Tokens of the packed row become rows.
+  auto update = as_update(tokens_of(apart.arguments(), prompt, rows));
+  auto const as_rows = [](auto& view) {
+    std::swap(view.extents[0], view.extents[1]);
+    std::swap(view.strides[0], view.strides[1]);
+  };
+  for (auto* view : {&update.x, &update.dt, &update.B, &update.C, &update.z}) as_rows(*view);
+  as_rows(update.out);
+  update.final_states = slice(update.final_states, 0, 1, rows);
+  update.initial_states = update.final_states;
+  execute(make_problem(update, {.dt_softplus = true, .dt_limit = trial.problem.dt_limit}), update);
+  apart.download();
+  auto const limits = limits_for(trial.problem, trial.regime);
+  auto const results = apart.results();
+  CHECK(evaluation::compare(mixed.results().out, results.out, evaluation::out_slices)
+            .within(limits.out));
+  CHECK(evaluation::compare(mixed.results().final_states, results.final_states,
+                            evaluation::state_slices)
+            .within(limits.states));
 }
 
 update_trial slot_trial(dtype state) {
