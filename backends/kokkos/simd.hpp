@@ -3,16 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-// GCC 12 takes the "undefined" operands of its own intrinsics for uninitialised variables.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
 #include <Kokkos_SIMD.hpp>
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
 
 // The one place that says which SIMD type the backend computes with: Kokkos' widest for f32
 // (its native_simd<float> is half as wide).

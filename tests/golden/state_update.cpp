@@ -7,11 +7,11 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <mambatile/errors.hpp>
-#include <mambatile/safetensors.hpp>
 #include <mambatile/scan.hpp>
 #include <mambatile/state_update.hpp>
 
 #include "evaluation/tensor_error.hpp"
+#include "golden/golden_file.hpp"
 #include "support/execute.hpp"
 #include "support/scan_check.hpp"
 #include "support/update_check.hpp"
@@ -22,35 +22,33 @@
 namespace mambatile::testing {
 namespace {
 
-class golden_file {
+// Tensors of a golden file on the device, its io tensors in one type.
+class update_file {
  public:
-  golden_file(std::string const& folder, std::string const& name, dtype io)
+  update_file(std::string const& folder, std::string const& name, dtype io)
       : file_(std::filesystem::path(MAMBATILE_TEST_DATA_DIR) / "golden" / folder /
               (name + ".safetensors")),
         io_(io) {}
 
-  /// On the device; absent where the file has none.
+  /// Absent where the file has none.
   [[nodiscard]] test_tensor input(std::string const& name) const {
     bool const is_io = name == "x" || name == "z" || name == "B" || name == "C";
     return load(name, is_io ? io_ : name == "state_batch_indices" ? dtype::i32 : dtype::f32);
   }
   [[nodiscard]] test_tensor load(std::string const& name, dtype type) const {
-    auto const* stored = file_.find(name);
-    if (stored == nullptr) return {};
-    test_tensor tensor(type, stored->shape);
-    file_.copy_to(name, tensor.image());
+    auto const host = file_.tensor(name, type);
+    if (!host.view()) return {};
+    auto tensor = test_tensor::copy_of(host.view());
     tensor.upload();
     return tensor;
   }
-  [[nodiscard]] bool flag(std::string const& key) const {
-    return file_.metadata().find(key)->second == "true";
-  }
+  [[nodiscard]] bool flag(std::string const& key) const { return file_.text(key) == "true"; }
   [[nodiscard]] std::int64_t count(std::string const& key) const {
-    return std::stoll(file_.metadata().find(key)->second);
+    return std::stoll(file_.text(key));
   }
 
  private:
-  safetensors_file file_;
+  golden_file file_;
   dtype io_;
 };
 
@@ -78,7 +76,7 @@ void check_close(char const* name, const_tensor_view const& got, const_tensor_vi
 struct decode_tensors {
   test_tensor x, dt, A, B, C, D, z, dt_bias, states, slots, out;
 
-  decode_tensors(golden_file const& file, dtype io)
+  decode_tensors(update_file const& file, dtype io)
       : x(file.input("x")),
         dt(file.input("dt")),
         A(file.input("A")),
@@ -114,7 +112,7 @@ struct decode_tensors {
 
 void check_decode(std::string const& name, dtype io) {
   INFO("golden decode file " << name << ", io " << to_string(io));
-  golden_file const file("decode", name, io);
+  update_file const file("decode", name, io);
   decode_tensors const tensors(file, io);
   state_update_options const options{.dt_softplus = file.flag("dt_softplus")};
   auto const steps = tensors.x.view().extent(0);
@@ -149,7 +147,7 @@ TEST_CASE("state_update: golden files", "[golden]") {
 }
 
 TEST_CASE("state_update: the golden untied case is refused with its reason", "[golden]") {
-  golden_file const file("decode", "untied_all", dtype::f32);
+  update_file const file("decode", "untied_all", dtype::f32);
   decode_tensors const tensors(file, dtype::f32);
   auto const arguments = tensors.step(0);
   auto const problem = make_problem(arguments, {.dt_softplus = true});
@@ -170,7 +168,7 @@ TEST_CASE("state_update: the golden untied case is refused with its reason", "[g
 void check_prefill_decode(std::string const& name, dtype io, std::int64_t tokens) {
   INFO("golden prefill_decode file " << name << ", io " << to_string(io) << ", " << tokens
                                      << " tokens a step");
-  golden_file const file("prefill_decode", name, io);
+  update_file const file("prefill_decode", name, io);
   auto const x = file.input("x"), dt = file.input("dt"), A = file.input("A"), B = file.input("B"),
              C = file.input("C"), D = file.input("D"), z = file.input("z"),
              dt_bias = file.input("dt_bias"), initial = file.input("initial_states");
