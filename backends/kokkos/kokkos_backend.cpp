@@ -59,6 +59,36 @@ class kokkos_backend final : public detail::host_backend_implementation {
     start_runtime();
     return make_scan_plan(problem);
   }
+
+  [[nodiscard]] support supports(conv1d_problem const& /*problem*/,
+                                 device /*where*/) const override {
+    return {true, {}};
+  }
+  [[nodiscard]] std::shared_ptr<detail::plan_implementation<conv1d_problem> const> plan(
+      conv1d_problem const& problem, device /*where*/) const override {
+    start_runtime();
+    return make_conv1d_plan(problem);
+  }
+
+  [[nodiscard]] support supports(conv1d_update_problem const& /*problem*/,
+                                 device /*where*/) const override {
+    return {true, {}};
+  }
+  [[nodiscard]] std::shared_ptr<detail::plan_implementation<conv1d_update_problem> const> plan(
+      conv1d_update_problem const& problem, device /*where*/) const override {
+    start_runtime();
+    return make_conv1d_update_plan(problem);
+  }
+
+  [[nodiscard]] support supports(gated_rms_norm_problem const& /*problem*/,
+                                 device /*where*/) const override {
+    return {true, {}};
+  }
+  [[nodiscard]] std::shared_ptr<detail::plan_implementation<gated_rms_norm_problem> const> plan(
+      gated_rms_norm_problem const& problem, device /*where*/) const override {
+    start_runtime();
+    return make_gated_rms_norm_plan(problem);
+  }
 };
 
 }  // namespace

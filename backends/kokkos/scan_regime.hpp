@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "shares.hpp"
 #include "tuning_scan.hpp"
 
 // How a sequence is cut into pieces, and how all pieces are spread over threads. Pure functions of
@@ -131,19 +132,6 @@ class scan_walker {
 [[nodiscard]] constexpr bool splits_heads(std::int64_t rows, std::int64_t nheads,
                                           int shares) noexcept {
   return shares > 1 && rows * nheads < std::int64_t{8} * shares;
-}
-
-/// The part of the whole that a share gets, in units of work.
-struct work_range {
-  std::int64_t begin;
-  std::int64_t end;
-};
-[[nodiscard]] constexpr work_range range_of_share(std::int64_t total, int shares,
-                                                  int share) noexcept {
-  std::int64_t const each = total / shares;
-  std::int64_t const rest = total % shares;
-  auto const start = [&](std::int64_t which) { return each * which + std::min(which, rest); };
-  return {start(share), start(share + 1)};
 }
 
 /// Parts [begin, end) of a row whose `parts` parts of `each` work start at `offset`: those that

@@ -1,0 +1,313 @@
+#include "conv1d_rows.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "conv1d_kernels.hpp"
+#include "conv1d_places.hpp"
+#include "convert.hpp"
+#include "state_ends.hpp"
+#include "strided_rows.hpp"
+
+namespace mambatile {
+inline namespace v0 {
+namespace kokkos {
+namespace {
+
+constexpr std::int64_t block = conv1d_tuned.block;
+
+std::int64_t offset_of(const_tensor_view const& view, std::int64_t b, std::int64_t l,
+                       std::int64_t c) noexcept {
+  return b * view.stride(0) + l * view.stride(1) + c * view.stride(2);
+}
+
+// Channels [begin, end) in pieces that fit a row of the scratch.
+template <class Visit>
+void for_each_block(channel_range const& channels, Visit const& visit) noexcept {
+  for (auto c = channels.begin; c < channels.end; c += block) {
+    visit(c, std::min(block, channels.end - c));
+  }
+}
+
+// One row's tensors with the scratch, for pieces of up to `block` channels.
+class staged_row {
+ public:
+  staged_row(conv1d_call const& call, conv1d_walk const& walk,
+             conv1d_scratch const& scratch) noexcept
+      : call_(call), walk_(walk), scratch_(scratch) {}
+
+  void stage_token(std::int64_t token, std::int64_t c, std::int64_t count,
+                   float* to) const noexcept {
+    auto const& x = call_.arguments.x;
+    stage_row(x, offset_of(x, walk_.tokens.b, token, c), x.stride(2), count, to);
+  }
+
+  void stage_column(std::int64_t column, std::int64_t c, std::int64_t count,
+                    float* to) const noexcept {
+    auto const& states = call_.arguments.initial_states;
+    auto const channel_stride = states.stride(states.rank - 2);
+    auto const offset =
+        walk_.state_offset + c * channel_stride + column * states.stride(states.rank - 1);
+    stage_row(states, offset, channel_stride, count, to);
+  }
+
+  // The scratch's places as rows of channels.
+  void stage_places(std::int64_t places, std::int64_t c, std::int64_t count,
+                    float* to) const noexcept {
+    for (std::int64_t i = 0; i < places; ++i, to += block) {
+      auto const place = scratch_.places[i];
+      if (place >= 0) {
+        stage_token(place, c, count, to);
+      } else if (place == no_place) {
+        std::fill_n(to, count, 0.0F);
+      } else {
+        stage_column(column_of_place(place), c, count, to);
+      }
+    }
+  }
+
+  // Outputs of `count` channels of tokens [first, first + tokens), whose windows start at `line`.
+  void convolve_line(float const* line, std::int64_t first, std::int64_t tokens, std::int64_t c,
+                     std::int64_t count) const noexcept {
+    auto const& problem = call_.problem;
+    auto const& out = call_.arguments.out;
+    auto const* const weights = scratch_.weights + c;
+    auto const pitch = scratch_.shape.channels;
+    auto const offset = offset_of(out, walk_.tokens.b, first, c);
+    if (call_.order == conv1d_order::channels) {
+      visit_type(problem.io, [&]<class Element>(Element const*) {
+        convolve_channels(line, block, static_cast<Element*>(out.data) + offset, out.stride(1),
+                          tokens, count, weights, pitch, scratch_.bias + c, problem.width,
+                          problem.act);
+      });
+      return;
+    }
+    convolve_channels(line, block, scratch_.results, block, tokens, count, weights, pitch,
+                      scratch_.bias + c, problem.width, problem.act);
+    for (std::int64_t i = 0; i < tokens; ++i) {
+      unstage_row(out, offset + i * out.stride(1), out.stride(2), count,
+                  scratch_.results + i * block);
+    }
+  }
+
+ private:
+  conv1d_call const& call_;
+  conv1d_walk const& walk_;
+  conv1d_scratch const& scratch_;
+};
+
+void write_zeros(conv1d_call const& call, std::int64_t b, std::int64_t begin, std::int64_t end,
+                 channel_range const& channels) noexcept {
+  auto const& out = call.arguments.out;
+  visit_type(call.problem.io, [&]<class Element>(Element const*) {
+    for (auto l = begin; l < end; ++l) {
+      auto* const data = static_cast<Element*>(out.data) + offset_of(out, b, l, 0);
+      for (auto c = channels.begin; c < channels.end; ++c) data[c * out.stride(2)] = Element();
+    }
+  });
+}
+
+// Tokens whose windows lie in x as they are: the width - 1 tokens before each are its sequence's.
+void convolve_directly(conv1d_call const& call, conv1d_walk const& walk, std::int64_t begin,
+                       std::int64_t end, channel_range const& channels,
+                       conv1d_scratch const& scratch) noexcept {
+  auto const& problem = call.problem;
+  auto const& x = call.arguments.x;
+  auto const& out = call.arguments.out;
+  auto const b = walk.tokens.b;
+  auto const past = problem.width - 1;
+  auto const pitch = scratch.shape.channels;
+  if (call.order == conv1d_order::neither) {
+    staged_row const staged(call, walk, scratch);
+    for (auto first = begin; first < end; first += scratch.shape.tokens) {
+      auto const tokens = std::min(scratch.shape.tokens, end - first);
+      for_each_block(channels, [&](std::int64_t c, std::int64_t count) {
+        for (std::int64_t i = 0; i < past + tokens; ++i) {
+          staged.stage_token(first - past + i, c, count, scratch.line + i * block);
+        }
+        staged.convolve_line(scratch.line, first, tokens, c, count);
+      });
+    }
+    return;
+  }
+  visit_type(problem.io, [&]<class Element>(Element const*) {
+    auto const* const from = static_cast<Element const*>(x.data) + offset_of(x, b, begin - past, 0);
+    auto* const to = static_cast<Element*>(out.data) + offset_of(out, b, begin, 0);
+    if (call.order == conv1d_order::channels) {
+      auto const c = channels.begin;
+      convolve_channels(from + c, x.stride(1), to + c, out.stride(1), end - begin, channels.end - c,
+                        scratch.weights + c, pitch, scratch.bias + c, problem.width, problem.act);
+      return;
+    }
+    for (auto c = channels.begin; c < channels.end; ++c) {
+      convolve_tokens(from + c * x.stride(2), to + c * out.stride(2), end - begin,
+                      scratch.weights + c, pitch, scratch.bias[c], problem.width, problem.act);
+    }
+  });
+}
+
+// Tokens right before `token` that are of its sequence, up to `most`.
+std::int64_t tokens_in_line(conv1d_call const& call, conv1d_walk const& walk, std::int64_t token,
+                            std::int64_t most) noexcept {
+  auto const before = std::min(most, token - walk.tokens.begin);
+  if (call.problem.pack != packing::seq_idx) return before;
+  auto const sequence = sequence_at(call, walk, token);
+  std::int64_t count = 0;
+  while (count < before && sequence_at(call, walk, token - 1 - count) == sequence) ++count;
+  return count;
+}
+
+// The end of the run of equal seq_idx that starts at `begin`.
+std::int64_t end_of_run(conv1d_call const& call, conv1d_walk const& walk, std::int64_t begin,
+                        std::int64_t end) noexcept {
+  if (call.problem.pack != packing::seq_idx) return end;
+  auto const sequence = sequence_at(call, walk, begin);
+  auto token = begin + 1;
+  while (token < end && sequence_at(call, walk, token) == sequence) ++token;
+  return token;
+}
+
+// A whole short row from one line of raw inputs: its state and its tokens.
+void run_short_row(conv1d_call const& call, conv1d_walk const& walk, channel_range const& channels,
+                   conv1d_scratch const& scratch) noexcept {
+  auto const& problem = call.problem;
+  auto const& arguments = call.arguments;
+  auto const& final_states = arguments.final_states;
+  auto const history = scratch.shape.history;
+  auto const first = walk.tokens.begin;
+  auto const tokens = walk.tokens.end - first;
+  staged_row const staged(call, walk, scratch);
+  find_history(call, walk, first, true, history, scratch.places);
+  for_each_block(channels, [&](std::int64_t c, std::int64_t count) {
+    staged.stage_places(history, c, count, scratch.line);
+    auto* const line = scratch.line + history * block;
+    for (std::int64_t i = 0; i < tokens; ++i) {
+      staged.stage_token(first + i, c, count, line + i * block);
+    }
+    staged.convolve_line(line - (problem.width - 1) * block, first, tokens, c, count);
+    for (auto token = problem.per_token_target ? 0 : tokens - 1; token < tokens; ++token) {
+      auto const target = detail::target_of(problem, arguments, walk.row, token, tokens);
+      if (!target.exists) continue;
+      auto const channel_stride = final_states.stride(final_states.rank - 2);
+      unstage_rows(final_states, target.offset + c * channel_stride,
+                   final_states.stride(final_states.rank - 1), channel_stride, problem.state_len,
+                   count, line + (token + 1 - problem.state_len) * block, block);
+    }
+  });
+}
+
+}  // namespace
+
+void load_weights(conv1d_call const& call, channel_range const& channels,
+                  conv1d_scratch const& scratch) noexcept {
+  auto const& problem = call.problem;
+  auto const& weight = call.arguments.weight;
+  auto const& bias = call.arguments.bias;
+  auto const c = channels.begin;
+  auto const count = channels.end - c;
+  for (std::int64_t k = 0; k < problem.width; ++k) {
+    auto* const row = scratch.weights + k * scratch.shape.channels;
+    stage_row(weight, c * weight.stride(0) + k * weight.stride(1), weight.stride(0), count,
+              row + c);
+  }
+  if (problem.has_bias) {
+    stage_row(bias, c * bias.stride(0), bias.stride(0), count, scratch.bias + c);
+  } else {
+    std::fill_n(scratch.bias + c, count, 0.0F);
+  }
+}
+
+void write_outputs(conv1d_call const& call, std::int64_t row, std::int64_t begin, std::int64_t end,
+                   channel_range const& channels, conv1d_scratch const& scratch) noexcept {
+  auto const& problem = call.problem;
+  auto const past = problem.width - 1;
+  if (detail::is_padding(problem, call.arguments, row)) {
+    write_zeros(call, detail::row_of(problem, call.arguments, row).b, begin, end, channels);
+    return;
+  }
+  conv1d_walk const walk(call, row);
+  staged_row const staged(call, walk, scratch);
+  while (begin < end) {
+    auto const run = end_of_run(call, walk, begin, end);
+    if (sequence_at(call, walk, begin) < 0) {
+      write_zeros(call, walk.tokens.b, begin, run, channels);
+      begin = run;
+      continue;
+    }
+    // Tokens whose windows reach out of the run go through the line.
+    auto left = past - tokens_in_line(call, walk, begin, past);
+    while (left > 0 && begin < run) {
+      auto const tokens = std::min({left, run - begin, scratch.shape.tokens});
+      find_history(call, walk, begin, true, past, scratch.places);
+      for_each_block(channels, [&](std::int64_t c, std::int64_t count) {
+        staged.stage_places(past, c, count, scratch.line);
+        for (std::int64_t i = 0; i < tokens; ++i) {
+          staged.stage_token(begin + i, c, count, scratch.line + (past + i) * block);
+        }
+        staged.convolve_line(scratch.line, begin, tokens, c, count);
+      });
+      begin += tokens;
+      left -= tokens;
+    }
+    if (begin < run) convolve_directly(call, walk, begin, run, channels, scratch);
+    begin = run;
+  }
+}
+
+void write_states(conv1d_call const& call, std::int64_t row, channel_range const& channels,
+                  conv1d_scratch const& scratch) noexcept {
+  auto const& problem = call.problem;
+  auto const& arguments = call.arguments;
+  auto const& states = arguments.final_states;
+  auto const length = problem.state_len;
+  if (!problem.has_final_states || detail::is_padding(problem, arguments, row)) return;
+  conv1d_walk const walk(call, row);
+  staged_row const staged(call, walk, scratch);
+  auto const tokens = walk.tokens.end - walk.tokens.begin;
+  auto const channel_stride = states.stride(states.rank - 2);
+  auto const column_stride = states.stride(states.rank - 1);
+  for_each_block(channels, [&](std::int64_t c, std::int64_t count) {
+    // All of the initial state first: what is written may be the same memory.
+    float* const initial = scratch.line;
+    float* const columns = scratch.line + scratch.shape.history * block;
+    for (std::int64_t column = 0; walk.has_state && column < length; ++column) {
+      staged.stage_column(column, c, count, initial + column * block);
+    }
+    for (auto token = problem.per_token_target ? 0 : tokens - 1; token < tokens; ++token) {
+      auto const target = detail::target_of(problem, arguments, row, token, tokens);
+      if (!target.exists) continue;
+      find_state(call, walk, walk.tokens.begin + token + 1, scratch.places);
+      for (std::int64_t column = 0; column < length; ++column) {
+        auto const place = scratch.places[column];
+        auto* const to = columns + column * block;
+        if (place >= 0) {
+          staged.stage_token(place, c, count, to);
+        } else if (place == no_place) {
+          std::fill_n(to, count, 0.0F);
+        } else {
+          std::copy_n(initial + column_of_place(place) * block, count, to);
+        }
+      }
+      unstage_rows(states, target.offset + c * channel_stride, column_stride, channel_stride,
+                   length, count, columns, block);
+    }
+  });
+}
+
+void run_row(conv1d_call const& call, std::int64_t row, channel_range const& channels,
+             conv1d_scratch const& scratch) noexcept {
+  auto const& problem = call.problem;
+  auto const tokens = detail::row_of(problem, call.arguments, row);
+  bool const is_plain = problem.pack != packing::seq_idx && !problem.circular &&
+                        !detail::is_padding(problem, call.arguments, row);
+  if (is_plain && tokens.end - tokens.begin <= scratch.shape.tokens) {
+    run_short_row(call, conv1d_walk(call, row), channels, scratch);
+    return;
+  }
+  write_outputs(call, row, tokens.begin, tokens.end, channels, scratch);
+  write_states(call, row, channels, scratch);
+}
+
+}  // namespace kokkos
+}  // namespace v0
+}  // namespace mambatile
