@@ -127,7 +127,7 @@ void check_conv_update(std::filesystem::path const& path, dtype io, bool channel
   for (std::int64_t step = 0; step < x.view().extent(0); ++step) {
     test_tensor cache_seqlens;
     auto const x_step = in_order(at_step(const_tensor_view(x.view()), step));
-    if (first_cache_seqlens) {
+    if (first_cache_seqlens.view()) {
       cache_seqlens = test_tensor::copy_of(first_cache_seqlens.view());
       auto const first = values(first_cache_seqlens.view());
       std::size_t row = 0;

@@ -118,7 +118,6 @@ TEST_CASE("conv1d: a sequence's bits do not depend on its neighbours", "[propert
   packed.lengths = {1, 40, 0, 2, 20};
   packed.problem.max_sequences = 5;
   auto const together = run_conv1d_trial(packed);
-  auto const all = together.arguments();
   std::int64_t begin = 0;
   for (std::int64_t sequence = 0; sequence < 5; ++sequence) {
     auto const count = packed.lengths[static_cast<std::size_t>(sequence)];

@@ -66,7 +66,7 @@ basic_tensor_view<Void> without_token_axis(basic_tensor_view<Void> view) {
 // A NaN-free mark for what nobody writes.
 constexpr double untouched = -1e300;
 
-class expectation final : public detail::reference::conv1d_results {
+class expectation final : public mambatile::detail::reference::conv1d_results {
  public:
   expectation(conv1d_update_problem const& problem, conv1d_update_arguments const& host)
       : problem_(problem), host_(host) {
@@ -76,8 +76,8 @@ class expectation final : public detail::reference::conv1d_results {
                       [&](std::int64_t offset) { largest_ = std::max(largest_, offset); });
       states_.assign(static_cast<std::size_t>(largest_ + 1), untouched);
     }
-    std::vector<double> scratch(detail::reference::conv1d_scratch(problem));
-    detail::reference::run_conv1d(problem, host, *this, scratch.data());
+    std::vector<double> scratch(mambatile::detail::reference::conv1d_scratch(problem));
+    mambatile::detail::reference::run_conv1d(problem, host, *this, scratch.data());
   }
 
   void out(std::int64_t b, std::int64_t l, std::int64_t c, double value) override {

@@ -41,7 +41,7 @@ norm_tensors::norm_tensors(norm_trial const& trial) {
     auto const to = x.image();
     for (std::int64_t row = 0; row < problem.max_rows; row += trial.zero_rows_every) {
       for (std::int64_t c = 0; c < problem.channels; ++c) {
-        test_tensor::set(to, detail::norm_row_offset(to, row) + c, 0.0);
+        test_tensor::set(to, mambatile::detail::norm_row_offset(to, row) + c, 0.0);
       }
     }
   }
@@ -81,15 +81,15 @@ void check_norm_trial(norm_trial const& trial) {
   auto const tensors = run_norm_trial(trial);
   auto const host = tensors.images();
   INFO(to_string(problem) << ", " << to_string(trial.lies) << ", seed " << trial.seed);
-  std::vector<double> scratch(detail::reference::gated_rms_norm_scratch(problem));
+  std::vector<double> scratch(mambatile::detail::reference::gated_rms_norm_scratch(problem));
   auto const got = tensors.out.result();
   evaluation::error_accumulator errors(1);
   std::int64_t wrong_zeros = 0;
   for (std::int64_t row = 0; row < problem.max_rows; ++row) {
     auto const* const want =
-        detail::reference::gated_rms_norm_row(problem, host, row, scratch.data());
+        mambatile::detail::reference::gated_rms_norm_row(problem, host, row, scratch.data());
     for (std::int64_t c = 0; c < problem.channels; ++c) {
-      auto const value = test_tensor::get(got, detail::norm_row_offset(got, row) + c);
+      auto const value = test_tensor::get(got, mambatile::detail::norm_row_offset(got, row) + c);
       if (want[c] == 0.0) {
         wrong_zeros += value != 0.0;
       } else {
