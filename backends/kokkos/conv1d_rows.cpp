@@ -51,6 +51,14 @@ class staged_row {
     stage_row(states, offset, channel_stride, count, to);
   }
 
+  // All columns of the row's state.
+  void stage_state(std::int64_t c, std::int64_t count, float* to) const noexcept {
+    auto const& states = call_.arguments.initial_states;
+    auto const channel_stride = states.stride(states.rank - 2);
+    stage_rows(states, walk_.state_offset + c * channel_stride, states.stride(states.rank - 1),
+               channel_stride, call_.problem.state_len, count, to, block);
+  }
+
   // The scratch's places as rows of channels.
   void stage_places(std::int64_t places, std::int64_t c, std::int64_t count,
                     float* to) const noexcept {
@@ -177,9 +185,15 @@ void run_short_row(conv1d_call const& call, conv1d_walk const& walk, channel_ran
   auto const first = walk.tokens.begin;
   auto const tokens = walk.tokens.end - first;
   staged_row const staged(call, walk, scratch);
-  find_history(call, walk, first, true, history, scratch.places);
+  bool const is_state = walk.has_state && history == problem.state_len &&
+                        detail::dropped_columns(problem, arguments, walk.row) == 0;
+  if (!is_state) find_history(call, walk, first, true, history, scratch.places);
   for_each_block(channels, [&](std::int64_t c, std::int64_t count) {
-    staged.stage_places(history, c, count, scratch.line);
+    if (is_state) {
+      staged.stage_state(c, count, scratch.line);
+    } else {
+      staged.stage_places(history, c, count, scratch.line);
+    }
     auto* const line = scratch.line + history * block;
     for (std::int64_t i = 0; i < tokens; ++i) {
       staged.stage_token(first + i, c, count, line + i * block);
@@ -205,11 +219,8 @@ void load_weights(conv1d_call const& call, channel_range const& channels,
   auto const& bias = call.arguments.bias;
   auto const c = channels.begin;
   auto const count = channels.end - c;
-  for (std::int64_t k = 0; k < problem.width; ++k) {
-    auto* const row = scratch.weights + k * scratch.shape.channels;
-    stage_row(weight, c * weight.stride(0) + k * weight.stride(1), weight.stride(0), count,
-              row + c);
-  }
+  stage_rows(weight, c * weight.stride(0), weight.stride(1), weight.stride(0), problem.width, count,
+             scratch.weights + c, scratch.shape.channels);
   if (problem.has_bias) {
     stage_row(bias, c * bias.stride(0), bias.stride(0), count, scratch.bias + c);
   } else {
@@ -270,9 +281,7 @@ void write_states(conv1d_call const& call, std::int64_t row, channel_range const
     // All of the initial state first: what is written may be the same memory.
     float* const initial = scratch.line;
     float* const columns = scratch.line + scratch.shape.history * block;
-    for (std::int64_t column = 0; walk.has_state && column < length; ++column) {
-      staged.stage_column(column, c, count, initial + column * block);
-    }
+    if (walk.has_state) staged.stage_state(c, count, initial);
     for (auto token = problem.per_token_target ? 0 : tokens - 1; token < tokens; ++token) {
       auto const target = detail::target_of(problem, arguments, row, token, tokens);
       if (!target.exists) continue;

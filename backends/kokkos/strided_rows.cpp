@@ -19,11 +19,15 @@ void widen_dense(Element const* __restrict__ from, std::int64_t count,
   for (; i < count; ++i) to[i] = static_cast<float>(from[i]);
 }
 
-// A stride known at compile time is one that the compiler can make shuffles of.
-template <int Stride, class Element>
-void widen_strided(Element const* __restrict__ from, std::int64_t count,
-                   float* __restrict__ to) noexcept {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i * Stride]);
+// The number of rows is known at compile time, so that the compiler makes shuffles of the loops.
+template <int Rows, class Element>
+void deinterleave(Element const* __restrict__ from, std::int64_t count, float* __restrict__ to,
+                  std::int64_t pitch) noexcept {
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (int row = 0; row < Rows; ++row) {
+      to[row * pitch + i] = static_cast<float>(from[i * Rows + row]);
+    }
+  }
 }
 
 template <int Rows, class Element>
@@ -34,21 +38,42 @@ void interleave(float const* __restrict__ from, std::int64_t pitch, std::int64_t
   }
 }
 
+// Rows that lie one in the other: element i of all of them, then element i + 1.
+bool are_interleaved(std::int64_t row_stride, std::int64_t stride, std::int64_t rows) noexcept {
+  return row_stride == 1 && stride == rows && rows >= 2 && rows <= 4;
+}
+
 }  // namespace
 
 void stage_row(const_tensor_view const& from, std::int64_t offset, std::int64_t stride,
                std::int64_t count, float* to) noexcept {
   visit_type(from.type, [&]<class Element>(Element const*) {
     auto const* const data = static_cast<Element const*>(from.data) + offset;
-    switch (stride) {
-      case 1: widen_dense(data, count, to); break;
-      case 2: widen_strided<2>(data, count, to); break;
-      case 3: widen_strided<3>(data, count, to); break;
-      case 4: widen_strided<4>(data, count, to); break;
-      default:
-        for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(data[i * stride]);
+    if (stride == 1) {
+      widen_dense(data, count, to);
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(data[i * stride]);
     }
   });
+}
+
+void stage_rows(const_tensor_view const& from, std::int64_t offset, std::int64_t row_stride,
+                std::int64_t stride, std::int64_t rows, std::int64_t count, float* to,
+                std::int64_t pitch) noexcept {
+  if (are_interleaved(row_stride, stride, rows)) {
+    visit_type(from.type, [&]<class Element>(Element const*) {
+      auto const* const data = static_cast<Element const*>(from.data) + offset;
+      switch (rows) {
+        case 2: deinterleave<2>(data, count, to, pitch); break;
+        case 3: deinterleave<3>(data, count, to, pitch); break;
+        default: deinterleave<4>(data, count, to, pitch); break;
+      }
+    });
+    return;
+  }
+  for (std::int64_t row = 0; row < rows; ++row) {
+    stage_row(from, offset + row * row_stride, stride, count, to + row * pitch);
+  }
 }
 
 void unstage_row(tensor_view const& to, std::int64_t offset, std::int64_t stride,
@@ -68,7 +93,7 @@ void unstage_row(tensor_view const& to, std::int64_t offset, std::int64_t stride
 void unstage_rows(tensor_view const& to, std::int64_t offset, std::int64_t row_stride,
                   std::int64_t stride, std::int64_t rows, std::int64_t count, float const* from,
                   std::int64_t pitch) noexcept {
-  if (row_stride == 1 && stride == rows && rows >= 2 && rows <= 4) {
+  if (are_interleaved(row_stride, stride, rows)) {
     visit_type(to.type, [&]<class Element>(Element const*) {
       auto* const data = static_cast<Element*>(to.data) + offset;
       switch (rows) {

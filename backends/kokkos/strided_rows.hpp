@@ -16,6 +16,11 @@ namespace kokkos {
 void stage_row(const_tensor_view const& from, std::int64_t offset, std::int64_t stride,
                std::int64_t count, float* to) noexcept;
 
+/// `rows` runs at once, run r from `offset + r * row_stride`; `to` has its runs `pitch` apart.
+void stage_rows(const_tensor_view const& from, std::int64_t offset, std::int64_t row_stride,
+                std::int64_t stride, std::int64_t rows, std::int64_t count, float* to,
+                std::int64_t pitch) noexcept;
+
 /// Consecutive f32 to `count` elements from `offset` on, `stride` apart; each rounded once.
 void unstage_row(tensor_view const& to, std::int64_t offset, std::int64_t stride,
                  std::int64_t count, float const* from) noexcept;

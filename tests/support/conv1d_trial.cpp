@@ -254,6 +254,7 @@ void conv1d_tensors::make_slots() {
 
 void conv1d_tensors::make_speculation() {
   auto const& problem = trial_.problem;
+  if (!problem.has_num_accepted && !problem.circular) return;
   auto const rows = trial_.rows();
   auto stream = numbers("speculation");
   std::vector<std::int64_t> accepted, previous, ring;
@@ -262,11 +263,15 @@ void conv1d_tensors::make_speculation() {
                         : problem.pack == packing::cu_seqlens
                             ? trial_.lengths[static_cast<std::size_t>(row)]
                             : problem.max_seqlen;
-    auto const most_back =
-        problem.per_token_source ? before : std::min(before, problem.state_len - problem.width + 1);
-    auto count = before - stream.index(most_back + 1);
-    if (problem.per_token_source) count = std::clamp<std::int64_t>(count, 1, trial_.stored);
-    accepted.push_back(std::min(count, before));
+    // A state per token is picked by its column; where tokens are counted back, there is a limit.
+    bool const counts_back =
+        !problem.per_token_source || problem.has_num_previous || problem.circular;
+    auto const most_back = problem.per_token_source
+                               ? before - 1
+                               : std::min(before, problem.state_len - problem.width + 1);
+    auto count = counts_back ? before - stream.index(most_back + 1) : trial_.stored;
+    if (problem.per_token_source) count = std::min(count, 1 + stream.index(trial_.stored));
+    accepted.push_back(count);
     previous.push_back(before);
     ring.push_back(before + stream.index(20));
   }
