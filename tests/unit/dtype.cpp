@@ -8,7 +8,7 @@
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
 
-#include "reference/elements.hpp"
+#include "rounding.hpp"
 #include "support/random_numbers.hpp"
 
 namespace mambatile::testing {
@@ -120,8 +120,8 @@ TEMPLATE_TEST_CASE("dtype: what is too large becomes infinity, NaN stays NaN", "
   CHECK(TestType(-0.0F).bits == 0x8000);
 }
 
-TEMPLATE_TEST_CASE("dtype: the reference rounds f64 once", "[unit]", bfloat16, float16) {
-  using detail::reference::round_to;
+TEMPLATE_TEST_CASE("dtype: f64 is rounded once", "[unit]", bfloat16, float16) {
+  using detail::round_to;
   // A tie of the 16-bit type, and an f64 number beside it that is the tie in f32.
   float const one = 1.0F;
   auto const next = TestType::from_bits(static_cast<std::uint16_t>(TestType(one).bits + 1));
