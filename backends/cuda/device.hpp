@@ -8,17 +8,13 @@
 #include <mambatile/plan.hpp>
 #include <mambatile/tensor_view.hpp>
 
+#include "device_properties.hpp"
+
 // Devices of the CUDA backend: what they are, errors, and working on one of them.
 
 namespace mambatile {
 inline namespace v0 {
 namespace gpu {
-
-/// What algorithms are chosen by.
-struct device_properties {
-  int architecture = 0;  ///< 90 for compute capability 9.0
-  int multiprocessors = 1;
-};
 
 /// Makes a device current, and the previous one again when it goes out of scope.
 class device_scope {

@@ -6,7 +6,7 @@
 #include <mambatile/plan.hpp>
 #include <mambatile/scan.hpp>
 
-#include "device.hpp"
+#include "device_properties.hpp"
 #include "scan_call.hpp"
 
 // How chunk_scan is done: a pure function of problem and device.

@@ -98,7 +98,8 @@ forward_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_
     auto const run_of_token = run_view.load(0, slot);
     auto const run_of_key = ct::reshape<shape<Q, 1>>(run_of_token);
     PQ y = ct::zeros<PQ>();
-    for (auto run : ct::irange(0, chunk_runs[slot])) {
+    int const runs = chunk_runs[slot];
+    for (int run = 0; run < runs; ++run) {
       float const log_decay = run_log_decay[static_cast<std::int64_t>(slot) * Q + run];
       auto const mine = run_of_key == run;
       auto const x = keep_rows(

@@ -1,7 +1,6 @@
 #include "prepare.hpp"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include "recurrence_device.cuh"
 
 // First stage of chunk_scan: steps, decays within chunks, the skip connection, and where packed
 // sequences and runs of seq_idx lie. Everything the tile kernels need about dt.
@@ -18,22 +17,6 @@ constexpr int block_slots = 4;
 constexpr int block_heads = 8;
 constexpr int block_tokens = block_slots * chunk_tokens;
 constexpr int no_run = -1;
-
-__device__ float load_element(void const* data, dtype type, std::int64_t index) {
-  switch (type) {
-    case dtype::bf16: return __bfloat162float(static_cast<__nv_bfloat16 const*>(data)[index]);
-    case dtype::f16: return __half2float(static_cast<__half const*>(data)[index]);
-    default: return static_cast<float const*>(data)[index];
-  }
-}
-
-__device__ float step(float raw, scan_call const& call) {
-  float s = raw;
-  if (call.softplus && raw <= 20.0F) s = log1pf(expf(raw));
-  if (s < call.delta_low) s = call.delta_low;  // NaN stays
-  if (s > call.delta_high) s = call.delta_high;
-  return s;
-}
 
 struct chunk_place {
   int sequence = -1;  ///< -1: the slot is unused
@@ -241,7 +224,7 @@ __global__ void __launch_bounds__(block_heads * 32) prepare_kernel(scan_call cal
       if (call.dt_bias.data != nullptr) {
         raw += load_element(call.dt_bias.data, call.dt_bias.type, head * call.dt_bias.stride0);
       }
-      delta = step(raw, call);
+      delta = step_size(raw, call.softplus, call.delta_low, call.delta_high);
     }
     block.delta[e % block_heads][t] = delta;
   }

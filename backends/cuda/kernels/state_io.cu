@@ -1,9 +1,7 @@
 #include "state_io.hpp"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "prepare.hpp"
+#include "recurrence_device.cuh"
 
 // States between the caller's tensors (any type, strides, slots) and the workspace (f32, tiles of
 // 64 channels, zero beyond headdim and dstate).
@@ -17,21 +15,13 @@ constexpr int block_threads = 256;
 
 __device__ float load_state(state_tensor const& from, std::int64_t row, int head, int p, int n) {
   std::int64_t const at = row * from.row + head * from.head + p * from.p + n * from.n;
-  switch (from.type) {
-    case dtype::bf16: return __bfloat162float(static_cast<__nv_bfloat16 const*>(from.data)[at]);
-    case dtype::f16: return __half2float(static_cast<__half const*>(from.data)[at]);
-    default: return static_cast<float const*>(from.data)[at];
-  }
+  return load_element(from.data, from.type, at);
 }
 
 __device__ void store_state(state_tensor const& to, std::int64_t row_offset, int head, int p, int n,
                             float value) {
   std::int64_t const at = row_offset + head * to.head + p * to.p + n * to.n;
-  switch (to.type) {
-    case dtype::bf16: static_cast<__nv_bfloat16*>(to.data)[at] = __float2bfloat16_rn(value); break;
-    case dtype::f16: static_cast<__half*>(to.data)[at] = __float2half_rn(value); break;
-    default: static_cast<float*>(to.data)[at] = value;
-  }
+  store_element(to.data, to.type, at, value);
 }
 
 /// Row of a state tensor for a sequence, through a slot table where there is one; -1 = none.
