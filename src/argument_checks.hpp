@@ -85,6 +85,10 @@ void check_seq_idx(argument_checker const& checker, const_tensor_view const& seq
 void check_slots(argument_checker const& checker, named_tensor const& rows_of_slots,
                  std::int64_t slots);
 
+/// Slots (rows) of a call in which final_states is the identical view as initial_states and the
+/// other end has no slots: -1 or the row itself, else one row would read what another writes.
+void check_own_slots(argument_checker const& checker, named_tensor const& rows_of_slots);
+
 /// Bytes of scratch that check_slot_targets needs for this many entries of state_target.
 [[nodiscard]] std::size_t slot_scratch_bytes(std::int64_t entries) noexcept;
 /// No slot is written twice; where both pools are the same memory, no row reads a slot that another

@@ -97,6 +97,19 @@ void check_slots(argument_checker const& checker, named_tensor const& rows_of_sl
   }
 }
 
+void check_own_slots(argument_checker const& checker, named_tensor const& rows_of_slots) {
+  auto const& view = rows_of_slots.view;
+  for (std::int64_t row = 0; row < view.extent(0); ++row) {
+    auto const slot = index_at(view, row);
+    if (slot != -1 && slot != row) {
+      checker.fail(fmt::format(
+          "{}[{}] = {}, but final_states is initial_states and row {} has that state; expected the "
+          "row's own, or -1",
+          rows_of_slots.name, row, slot, slot));
+    }
+  }
+}
+
 bool all_none(const_tensor_view const& slots, std::int64_t row) noexcept {
   for (std::int64_t token = 0; token < tokens_of(slots); ++token) {
     if (slot_at(slots, row, token) != -1) return false;

@@ -122,13 +122,18 @@ void check_indices(argument_checker const& checker, scan_problem const& problem,
     check_slots(checker, {"state_source", arguments.state_source},
                 arguments.initial_states.extent(0));
   }
+  bool const in_place = problem.has_initial_states && problem.has_final_states &&
+                        is_identical(arguments.initial_states, arguments.final_states);
   if (problem.has_state_target) {
     check_slots(checker, {"state_target", arguments.state_target},
                 arguments.final_states.extent(0));
-    bool const same_pool = problem.has_initial_states &&
-                           is_identical(arguments.initial_states, arguments.final_states);
-    check_slot_targets(checker, arguments.state_target, arguments.state_source, {}, same_pool,
+    check_slot_targets(checker, arguments.state_target, arguments.state_source, {}, in_place,
                        scratch.data);
+  }
+  if (in_place && problem.has_state_source != problem.has_state_target) {
+    check_own_slots(checker, problem.has_state_source
+                                 ? named_tensor{"state_source", arguments.state_source}
+                                 : named_tensor{"state_target", arguments.state_target});
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "support/test_tensor.hpp"
+#include "support/strided.hpp"
 #include "support/tested_backend.hpp"
 
 namespace mambatile::testing {
