@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,18 @@ std::string extents_of(std::span<expected_axis const> shape) {
   std::string text = "(";
   for (auto const& axis : shape) text += fmt::format("{}{}", text == "(" ? "" : ", ", axis.extent);
   return text + ")";
+}
+
+// Nothing when bytes of that many elements are beyond 64 bits.
+std::optional<std::int64_t> element_count(const_tensor_view const& view) {
+  std::int64_t bytes = static_cast<std::int64_t>(size_of(view.type));
+  for (int axis = 0; axis < view.rank; ++axis) {
+    if (view.extent(axis) == 0) return 0;
+  }
+  for (int axis = 0; axis < view.rank; ++axis) {
+    if (__builtin_mul_overflow(bytes, view.extent(axis), &bytes)) return std::nullopt;
+  }
+  return bytes / static_cast<std::int64_t>(size_of(view.type));
 }
 
 }  // namespace
@@ -74,6 +87,10 @@ void argument_checker::tensor(named_tensor const& tensor, dtype type,
       fail(fmt::format("{} has shape {}; expected {} = {}", tensor.name, shape_string(view),
                        names_of(shape), extents_of(shape)));
     }
+  }
+  if (!element_count(view)) {
+    fail(fmt::format("{} has shape {}; that many elements do not fit into 64-bit offsets",
+                     tensor.name, shape_string(view)));
   }
   if (view.type != type) {
     fail(fmt::format("{} has type {}; expected {}", tensor.name, to_string(view.type),

@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <mambatile/errors.hpp>
 
@@ -38,6 +40,17 @@ void problem_checker::groups(std::int64_t nheads, std::int64_t ngroups) const {
   if (ngroups < 1) fail(fmt::format("ngroups = {}, but it must be at least 1", ngroups));
   if (nheads % ngroups != 0) {
     fail(fmt::format("nheads = {} is not a multiple of ngroups = {}", nheads, ngroups));
+  }
+}
+
+void problem_checker::product(std::string_view fields,
+                              std::initializer_list<std::int64_t> sizes) const {
+  constexpr std::int64_t most = std::int64_t{1} << 48;
+  std::int64_t total = 1;
+  for (auto const size : sizes) {
+    if (__builtin_mul_overflow(total, size, &total) || total > most) {
+      fail(fmt::format("{} = {}, but it must be at most 2^48", fields, fmt::join(sizes, " * ")));
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,8 @@ class problem_checker {
   void parameter_type(std::string_view field, dtype type, dtype io) const;
   /// ngroups >= 1 divides nheads.
   void groups(std::int64_t nheads, std::int64_t ngroups) const;
+  /// The product of sizes is far from the end of 64-bit offsets.
+  void product(std::string_view fields, std::initializer_list<std::int64_t> sizes) const;
   /// 0 <= lo <= hi, no NaN.
   void limits(std::array<float, 2> const& dt_limit) const;
 

@@ -226,6 +226,17 @@ TEST_CASE("scan arguments: negative extents are refused", "[errors]") {
                      {"x has shape (2, -1, 4, 6)", "negative"});
 }
 
+TEST_CASE("scan arguments: more elements than offsets can hold", "[errors]") {
+  auto trial = full_trial();
+  trial.problem.has_state_source = true;
+  check_refused_call(trial,
+                     [](auto& a) {
+                       a.initial_states.extents[0] = std::int64_t{1} << 60;
+                       a.initial_states.strides[0] = 0;
+                     },
+                     {"initial_states has shape (1152921504606846976, 4, 6, 5)", "64-bit"});
+}
+
 TEST_CASE("scan arguments: type", "[errors]") {
   for_each_tensor(
       [](std::string const& name, auto const& spoil) {

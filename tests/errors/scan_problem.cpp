@@ -72,6 +72,15 @@ TEST_CASE("scan_problem: ngroups divides nheads", "[errors]") {
   }
 }
 
+TEST_CASE("scan_problem: a state has a size that offsets can hold", "[errors]") {
+  auto problem = good_problem();
+  problem.headdim = problem.dstate = std::int64_t{1} << 32;
+  check_refused(problem, {"nheads * headdim * dstate = 8 * 4294967296 * 4294967296", "2^48"});
+  problem.dstate = 0;
+  problem.headdim = std::int64_t{1} << 62;
+  check_refused(problem, {"nheads * headdim = 8 * 4611686018427387904", "2^48"});
+}
+
 TEST_CASE("scan_problem: types hold real numbers, parameters f32 or the io type", "[errors]") {
   auto problem = good_problem();
   problem.io = dtype::i32;
