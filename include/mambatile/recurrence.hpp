@@ -12,8 +12,8 @@
 ///     y_t = S_t C_t + D x_t      out_t = z ? y_t silu(z_t) : y_t
 ///
 /// Head i reads group i / (nheads / ngroups) of B and C. Everything is accumulated in f32 or
-/// better. softplus(r) = log1p(exp(r)), and r itself for r > 20. Source: Dao and Gu, "Transformers
-/// are SSMs" (2024), sections 6 and 7.
+/// better. softplus(r) = log1p(exp(r)), and r itself for r > 20. The
+/// clamp lets a NaN through. Source: Dao and Gu, "Transformers are SSMs" (2024), sections 6 and 7.
 
 namespace mambatile {
 inline namespace v0 {

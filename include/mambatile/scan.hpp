@@ -42,7 +42,8 @@ enum class products : std::uint8_t {
 ///
 /// Outer strides are free; x, z, out, B and C need stride 1 on their last axis. initial_states and
 /// final_states may be the identical view (update in place). out may lie in the same buffer as
-/// inputs where no element is shared; any other overlap of an output is refused.
+/// inputs where no element is shared; any other overlap of an output is refused. A slot is written
+/// by one row at most; in place, no row reads a slot or row that another writes.
 struct scan_arguments {
   const_tensor_view x = {};        ///< (b, l, h, p), io type
   const_tensor_view dt = {};       ///< (b, l, h), raw step
@@ -58,7 +59,8 @@ struct scan_arguments {
   /// (s + 1), i32; starts at 0, non-decreasing, ends at or before l. Tokens beyond are untouched.
   const_tensor_view cu_seqlens = {};
   /// (b, l), i32; non-decreasing over its entries >= 0. A token of -1 gets out = 0 and neither
-  /// reads nor changes a state.
+  /// reads nor changes a state; it counts as a token of the row for intermediate_states. A row of
+  /// padding alone hands its initial state on.
   const_tensor_view seq_idx = {};
   const_tensor_view state_source = {};  ///< (r), i32: slot of initial_states, -1 = start from zero
   const_tensor_view state_target = {};  ///< (r), i32: slot of final_states, -1 = write none
@@ -72,6 +74,7 @@ struct scan_arguments {
   tensor_view intermediate_states = {};
   /// (r, h), f32; optional: the factor with which the initial state enters the final state,
   /// exp(sum of delta A). With seq_idx it is 0 where the row holds more than one sequence.
+  /// Written for every row, those without a state_target included.
   tensor_view total_decay = {};
 };
 
