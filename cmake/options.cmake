@@ -12,7 +12,7 @@ function(mambatile_backend_option name what)
   set(${variable} ${value} PARENT_SCOPE)
 endfunction()
 
-mambatile_backend_option(KOKKOS "CPU threads and SIMD, Kokkos 4.5 or newer and Eigen 3.4")
+mambatile_backend_option(KOKKOS "CPU threads and SIMD, Kokkos 4.5 or newer")
 mambatile_backend_option(CUDA "NVIDIA GPUs, CUDA Toolkit 13.4 or newer")
 set(MAMBATILE_DEFAULT_BACKEND "" CACHE STRING
   "Backend that default_backend() returns; empty: the fastest one for the host")

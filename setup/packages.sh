@@ -1,6 +1,6 @@
 # Installs distribution packages (Debian, Ubuntu). Sourced by ./dev.
 
-build_packages="g++ cmake ninja-build ccache pkg-config libeigen3-dev nlohmann-json3-dev libfmt-dev libcli11-dev catch2
+build_packages="g++ cmake ninja-build ccache pkg-config nlohmann-json3-dev libfmt-dev libcli11-dev catch2
   ca-certificates python3 python3-venv"
 format_packages="clang-format-14"
 catch2_minimum=3.4

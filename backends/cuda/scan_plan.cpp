@@ -281,7 +281,9 @@ void scan_plan_implementation::execute_rows(scan_arguments const& arguments, voi
         stream);
   std::size_t const io = size_of(problem_.io);
   token_tensor const out = call.out;
-  bool const out_copied = !is_aligned(out, io, batch, seqlen, problem_.nheads);
+  // Stores write whole 16-byte units: what is narrower goes through the workspace.
+  bool const out_copied =
+      !is_aligned(out, io, batch, seqlen, problem_.nheads) || !is_multiple(problem_.headdim, io);
   if (out_copied) {
     call.out =
         aligned_copy(workspace, workspace_.out, io, seqlen, problem_.nheads, problem_.headdim);
@@ -294,9 +296,8 @@ void scan_plan_implementation::execute_rows(scan_arguments const& arguments, voi
     auto const& view = call.final_states;
     auto const aligned = [](std::int64_t stride) { return stride > 0 && stride % 4 == 0; };
     bool const direct =
-        view.type == dtype::f32 && !arguments.state_target &&
-        (problem_.dstate == 1 || view.n == 1) &&
-        reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
+        view.type == dtype::f32 && !arguments.state_target && problem_.dstate % 4 == 0 &&
+        view.n == 1 && reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
         (sequences == 1 || (aligned(view.row) && view.row <= most_stride)) &&
         (problem_.nheads == 1 || (aligned(view.head) && view.head <= most_stride)) &&
         aligned(view.p) && view.p <= most_stride;

@@ -27,8 +27,10 @@ std::int64_t head_tiles(scan_problem const& problem) {
 scan_kernels choose_kernels(scan_problem const& problem) {
   switch (problem.io) {
     case dtype::bf16: {
-      bool const tuned = problem.pack == packing::dense ||
-                         (problem.pack == packing::cu_seqlens && problem.dstate <= 128);
+      // The tuned kernels take a packed sequence's last chunk in the other form than a dense row's.
+      bool const tuned = !problem.batch_invariant &&
+                         (problem.pack == packing::dense ||
+                          (problem.pack == packing::cu_seqlens && problem.dstate <= 128));
       return tuned ? scan_kernels::tuned_bf16 : scan_kernels::general_bf16;
     }
     case dtype::f16: return scan_kernels::general_f16;
