@@ -164,6 +164,7 @@ TEST_CASE("scan indices: updating in place, rows without a slot array keep to th
     for (std::int32_t row = 0; row < 4; ++row) set_entry(slots, row, row);
     set_entry(slots, 1, -1);
     set_entry(slots, 2, 3);
+    set_entry(slots, 3, -1);
     tensors.upload();
     auto arguments = tensors.arguments();
     // One memory of four slots, one for each row.

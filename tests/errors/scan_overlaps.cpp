@@ -1,6 +1,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -48,33 +50,52 @@ void check_refused_overlap(std::function<void(scan_arguments&)> const& spoil,
   CHECK(tensors.outputs_are_untouched());
 }
 
+// Moves the smaller tensor into the larger one, so that no third one is touched.
+template <class Left, class Right>
+void share_memory(Left& left, Right& right) {
+  auto const bytes = [](const_tensor_view const& view) {
+    return view.size() * static_cast<std::int64_t>(size_of(view.type));
+  };
+  if constexpr (std::is_same_v<Left, Right>) {
+    (bytes(left) <= bytes(right) ? left : right).data =
+        bytes(left) <= bytes(right) ? right.data : left.data;
+  } else if (bytes(left) <= bytes(right)) {
+    left.data = const_cast<void*>(right.data);
+  } else {
+    right.data = left.data;
+  }
+}
+
 TEST_CASE("scan overlaps: an output with an input", "[errors]") {
   struct input {
     char const* name;
     const_tensor_view scan_arguments::*view;
   };
-  for (auto const& each :
+  struct output {
+    char const* name;
+    tensor_view scan_arguments::*view;
+  };
+  for (auto const& in :
        {input{"x", &scan_arguments::x}, input{"dt", &scan_arguments::dt},
         input{"A", &scan_arguments::A}, input{"B", &scan_arguments::B},
         input{"C", &scan_arguments::C}, input{"D", &scan_arguments::D},
         input{"z", &scan_arguments::z}, input{"dt_bias", &scan_arguments::dt_bias}}) {
-    check_refused_overlap([&](auto& a) { (a.*each.view).data = a.out.data; },
-                          {"out overlaps " + std::string(each.name)});
-    check_refused_overlap([&](auto& a) { (a.*each.view).data = a.final_states.data; },
-                          {"final_states overlaps " + std::string(each.name)});
-    check_refused_overlap([&](auto& a) { (a.*each.view).data = a.total_decay.data; },
-                          {"total_decay overlaps " + std::string(each.name)});
-    check_refused_overlap([&](auto& a) { (a.*each.view).data = a.intermediate_states.data; },
-                          {"intermediate_states overlaps " + std::string(each.name)});
+    for (auto const& out : {output{"out", &scan_arguments::out},
+                            output{"final_states", &scan_arguments::final_states},
+                            output{"total_decay", &scan_arguments::total_decay},
+                            output{"intermediate_states", &scan_arguments::intermediate_states}}) {
+      check_refused_overlap([&](auto& a) { share_memory(a.*out.view, a.*in.view); },
+                            {std::string(out.name) + " overlaps " + in.name});
+    }
   }
 }
 
 TEST_CASE("scan overlaps: two outputs", "[errors]") {
-  check_refused_overlap([](auto& a) { a.final_states.data = a.out.data; },
+  check_refused_overlap([](auto& a) { share_memory(a.final_states, a.out); },
                         {"final_states overlaps out"});
-  check_refused_overlap([](auto& a) { a.intermediate_states.data = a.final_states.data; },
+  check_refused_overlap([](auto& a) { share_memory(a.intermediate_states, a.final_states); },
                         {"intermediate_states overlaps final_states"});
-  check_refused_overlap([](auto& a) { a.total_decay.data = a.out.data; },
+  check_refused_overlap([](auto& a) { share_memory(a.total_decay, a.out); },
                         {"total_decay overlaps out"});
 }
 

@@ -78,7 +78,7 @@ TEST_CASE("scan_problem: a state has a size that offsets can hold", "[errors]") 
   check_refused(problem, {"nheads * headdim * dstate = 8 * 4294967296 * 4294967296", "2^48"});
   problem.dstate = 0;
   problem.headdim = std::int64_t{1} << 62;
-  check_refused(problem, {"nheads * headdim = 8 * 4611686018427387904", "2^48"});
+  check_refused(problem, {"nheads * headdim * dstate = 8 * 4611686018427387904 * 0", "2^48"});
 }
 
 TEST_CASE("scan_problem: types hold real numbers, parameters f32 or the io type", "[errors]") {

@@ -17,11 +17,21 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::array known_tensors = {
-    "x"sv,  "dt"sv,      "A"sv,
-    "B"sv,  "C"sv,       "D"sv,
-    "z"sv,  "dt_bias"sv, "initial_states"sv,
-    "y"sv,  "cu_seqlens"sv, "seq_idx"sv,
-    "final_states"sv, "state_source"sv, "state_target"sv,
+    "x"sv,
+    "dt"sv,
+    "A"sv,
+    "B"sv,
+    "C"sv,
+    "D"sv,
+    "z"sv,
+    "dt_bias"sv,
+    "initial_states"sv,
+    "y"sv,
+    "cu_seqlens"sv,
+    "seq_idx"sv,
+    "final_states"sv,
+    "state_source"sv,
+    "state_target"sv,
 };
 
 bool is_floating_type(safetensors_type type) {
@@ -105,18 +115,19 @@ scan_case::scan_case(std::filesystem::path const& path, std::optional<dtype> io)
 std::vector<std::int64_t> scan_case::final_states_shape() const {
   // A pool of slots has the size that the file gives it.
   bool const pool = static_cast<bool>(inputs_.state_target);
-  auto const rows = pool && expected_final_states_     ? expected_final_states_.extent(0)
+  auto const rows = pool && expected_final_states_   ? expected_final_states_.extent(0)
                     : pool && inputs_.initial_states ? inputs_.initial_states.extent(0)
-                    : inputs_.cu_seqlens ? std::max<std::int64_t>(inputs_.cu_seqlens.extent(0) - 1, 0)
-                                                     : inputs_.x.extent(0);
+                    : inputs_.cu_seqlens
+                        ? std::max<std::int64_t>(inputs_.cu_seqlens.extent(0) - 1, 0)
+                        : inputs_.x.extent(0);
   return {rows, inputs_.x.extent(2), inputs_.x.extent(3), inputs_.B.extent(3)};
 }
 
 std::int64_t scan_case::written_seqlen() const noexcept {
   auto const& bounds = inputs_.cu_seqlens;
   if (!bounds || bounds.extent(0) == 0) return inputs_.x.extent(1);
-  auto const last = static_cast<std::int32_t const*>(
-      bounds.data)[(bounds.extent(0) - 1) * bounds.stride(0)];
+  auto const last =
+      static_cast<std::int32_t const*>(bounds.data)[(bounds.extent(0) - 1) * bounds.stride(0)];
   return std::clamp<std::int64_t>(last, 0, inputs_.x.extent(1));
 }
 
@@ -146,11 +157,8 @@ dtype scan_case::stored_io() const {
 
 const_tensor_view scan_case::load(std::string const& name, std::optional<dtype> as) {
   auto const& tensor = file_.at(name);
-  auto const type = as                              ? *as
-                    : is_floating_type(tensor.type) ? *to_dtype(tensor.type)
-                                                    : dtype::f32;
-  bool const aligned =
-      reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % size_of(type) == 0;
+  auto const type = as ? *as : is_floating_type(tensor.type) ? *to_dtype(tensor.type) : dtype::f32;
+  bool const aligned = reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % size_of(type) == 0;
   if (to_dtype(tensor.type) == type && aligned) return file_.view(name);
   if (tensor.shape.size() > static_cast<std::size_t>(max_rank)) return file_.view(name);  // throws
   static constexpr std::array<std::int64_t, 1> scalar = {1};

@@ -74,9 +74,7 @@ scan_inputs::scan_inputs(scan_inputs_request const& request) {
   random_numbers random(request.seed);
   auto const normal = [&] { return random.normal(); };
   auto const half_normal = [&] { return 0.5F * random.normal(); };
-  auto const step = [&] {
-    return std::exp(random.uniform(std::log(1e-3F), std::log(1e-1F)));
-  };
+  auto const step = [&] { return std::exp(random.uniform(std::log(1e-3F), std::log(1e-1F))); };
   for (auto* tensor : {&x, &B, &C}) fill(*tensor, half_normal);
   fill(A, [&] { return -random.uniform(1.0F, 16.0F); });
   fill(D, normal);

@@ -10,6 +10,21 @@ tensor_error tensor_error::combined_with(tensor_error const& other) const noexce
   return {std::max(slice, other.slice), std::max(peak, other.peak), finite && other.finite};
 }
 
+namespace {
+
+// Half a unit in the last place of a number of this size in a 16-bit type; 0 for others.
+double half_unit(dtype stored, double size) noexcept {
+  int exponent = 0;
+  std::frexp(size, &exponent);  // size = [1/2, 1) * 2^exponent
+  switch (stored) {
+    case dtype::bf16: return std::ldexp(1.0, exponent - 9);
+    case dtype::f16: return std::ldexp(1.0, std::max(exponent, -13) - 12);
+    default: return 0.0;
+  }
+}
+
+}  // namespace
+
 void error_accumulator::add(std::int64_t slice, double got, double want) noexcept {
   auto& sums = slices_[static_cast<std::size_t>(slice)];
   ++sums.count;
@@ -24,7 +39,8 @@ void error_accumulator::add(std::int64_t slice, double got, double want) noexcep
   }
   sums.difference += difference * difference;
   sums.want += want * want;
-  sums.largest = std::max(sums.largest, difference);
+  auto const rounding = half_unit(stored_, std::max(std::fabs(got), std::fabs(want)));
+  sums.largest = std::max(sums.largest, difference - rounding);
 }
 
 tensor_error error_accumulator::result() const noexcept {

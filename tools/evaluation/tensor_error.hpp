@@ -16,7 +16,8 @@ struct tensor_error {
   /// ||got - want|| / ||want||, the worst over the slices. Infinite where a slice whose expected
   /// values are all zero is not exactly zero.
   double slice = 0;
-  /// max |got - want| / root mean square of the slice it lies in, the worst over the slices.
+  /// max |got - want| / root mean square of the slice it lies in, the worst over the slices; of a
+  /// difference, what one rounding to a 16-bit type explains does not count.
   double peak = 0;
   /// False where got holds a NaN or an infinity that want does not have.
   bool finite = true;
