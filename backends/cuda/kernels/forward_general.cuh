@@ -8,8 +8,7 @@ namespace mambatile {
 inline namespace v0 {
 namespace gpu {
 
-/// Runs of a chunk's tokens. By pointers: read through a view, the masks made of it saw zeros where
-/// they feed products (nvcc 13.4.92).
+/// Runs of a chunk's tokens.
 __tile__ inline auto load_runs(int const* run_of_token, int slot) {
   return ct::reshape<shape<1, chunk_tokens>>(
       ct::load(run_of_token + static_cast<std::int64_t>(slot) * chunk_tokens +
