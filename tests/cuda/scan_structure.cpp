@@ -71,6 +71,22 @@ TEST_CASE("snapshots are ends of segments") {
   CHECK_FALSE(supports_scan(odd));
 }
 
+TEST_CASE("what the kernels do not serve is refused with its reason") {
+  auto packed = problem(1, 5000, 4, 128);
+  packed.pack = packing::cu_seqlens;
+  packed.max_sequences = 3;
+  CHECK(supports_scan(packed));
+  auto wide = packed;
+  wide.dstate = 129;
+  CHECK_FALSE(supports_scan(wide));
+  auto single = packed;
+  single.io = dtype::f32;
+  CHECK_FALSE(supports_scan(single));
+  auto named = problem(1, 5000, 4, 128);
+  named.pack = packing::seq_idx;
+  CHECK_FALSE(supports_scan(named));
+}
+
 TEST_CASE("batch-invariant plans do not look at the batch") {
   auto small = problem(1, 4096, 8, 128);
   auto large = problem(64, 4096, 8, 128);

@@ -8,6 +8,13 @@ namespace mambatile {
 inline namespace v0 {
 namespace gpu {
 
+/// Runs of a chunk's tokens.
+__tile__ inline auto load_runs(int const* run_of_token, int slot) {
+  return ct::reshape<shape<1, chunk_tokens>>(
+      ct::load(run_of_token + static_cast<std::int64_t>(slot) * chunk_tokens +
+               ct::iota<tile<int, chunk_tokens>>()));
+}
+
 /// The forward pass for every type and option: also sequences that change within a row (seq_idx)
 /// and dstate in any number of slabs of N columns, one per launch. Exact decays throughout.
 ///
@@ -67,7 +74,6 @@ forward_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_
   auto const remaining_view = prepared_view(remaining_, heads, slots);
   auto const remaining_low_view = prepared_view(remaining_low_, heads, slots);
   auto const delta_view = prepared_view(delta_, heads, slots);
-  auto const run_view = prepared_view(run_of_token_, 1, slots);
   auto const entry_view = stored_view<N>(entries_, entries * head_tiles, state_columns);
   auto const partial_view = stored_view<Q>(partial_, slots * head_tiles, Q);
   float const* const run_log_decay =
@@ -95,7 +101,7 @@ forward_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_
   for (auto c : ct::irange(first, last)) {
     int const slot = place.slot + c;
     int const partial_tile = slot * head_tiles + head_tile;
-    auto const run_of_token = run_view.load(0, slot);
+    auto const run_of_token = load_runs(run_of_token_, slot);
     auto const run_of_key = ct::reshape<shape<Q, 1>>(run_of_token);
     PQ y = ct::zeros<PQ>();
     int const runs = chunk_runs[slot];
@@ -214,7 +220,6 @@ states_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_h
   auto const x_view = token_view<Q, P>(x_, rows, seqlen, heads, headdim, x_row, x_token, x_head);
   auto const B_view = token_view<Q, N>(B_, rows, seqlen, groups, dstate, B_row, B_token, B_group);
   auto const key_weight_view = prepared_view(key_weight_, heads, slots);
-  auto const run_view = prepared_view(run_of_token_, 1, slots);
   float const* const run_log_decay =
       run_log_decay_ + static_cast<std::int64_t>(head) * slots * chunk_tokens;
 
@@ -224,7 +229,7 @@ states_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_h
     int const c = begin + last - 1 - i;
     int const slot = place.slot + c;
     int const run = chunk_runs[slot] - 1;  // -1: a chunk of padding
-    auto const run_of_key = ct::reshape<shape<Q, 1>>(run_view.load(0, slot));
+    auto const run_of_key = ct::reshape<shape<Q, 1>>(load_runs(run_of_token_, slot));
     auto const mine = run_of_key == run && run_of_key >= 0;
     auto const key_weight = ct::reshape<shape<Q, 1>>(key_weight_view.load(head, slot));
     auto const x = keep_rows(
