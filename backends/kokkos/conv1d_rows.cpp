@@ -5,6 +5,7 @@
 
 #include "conv1d_kernels.hpp"
 #include "conv1d_places.hpp"
+#include "conv1d_step.hpp"
 #include "convert.hpp"
 #include "state_ends.hpp"
 #include "strided_rows.hpp"
@@ -175,6 +176,66 @@ std::int64_t end_of_run(conv1d_call const& call, conv1d_walk const& walk, std::i
   return token;
 }
 
+bool is_dense_state(const_tensor_view const& states) noexcept {
+  return states.stride(states.rank - 1) == 1 && states.stride(states.rank - 2) == step_width - 1;
+}
+
+// Whether the row is a step of decoding in its usual form.
+bool is_step(conv1d_call const& call, conv1d_walk const& walk) noexcept {
+  auto const& problem = call.problem;
+  auto const& arguments = call.arguments;
+  return has_conv1d_step() && problem.width == step_width && call.order == conv1d_order::channels &&
+         !problem.per_token_target &&
+         (problem.state_len == step_width - 1 ||
+          !(problem.has_initial_states || problem.has_final_states)) &&
+         (!walk.has_state || (is_dense_state(arguments.initial_states) &&
+                              detail::dropped_columns(problem, arguments, walk.row) == 0)) &&
+         (!problem.has_final_states || is_dense_state(arguments.final_states));
+}
+
+// Whole packs of channels of a step; gives the channels that are left.
+channel_range run_step(conv1d_call const& call, conv1d_walk const& walk,
+                       channel_range const& channels, conv1d_scratch const& scratch) noexcept {
+  auto const& problem = call.problem;
+  auto const& arguments = call.arguments;
+  auto const c = channels.begin;
+  auto const count = (channels.end - c) / pack_width * pack_width;
+  auto const b = walk.tokens.b;
+  auto const first = walk.tokens.begin;
+  auto const tokens = walk.tokens.end - first;
+  auto const target = detail::target_of(problem, arguments, walk.row, tokens - 1, tokens);
+  auto const run = [&]<class Element, class State>(Element const*, State const*) {
+    conv1d_step<Element, State> step{};
+    step.x = static_cast<Element const*>(arguments.x.data) + offset_of(arguments.x, b, first, c);
+    step.x_pitch = arguments.x.stride(1);
+    step.out = static_cast<Element*>(arguments.out.data) + offset_of(arguments.out, b, first, c);
+    step.out_pitch = arguments.out.stride(1);
+    auto const place = c * (step_width - 1);
+    if (walk.has_state) {
+      step.source =
+          static_cast<State const*>(arguments.initial_states.data) + walk.state_offset + place;
+    }
+    if (target.exists) {
+      step.target = static_cast<State*>(arguments.final_states.data) + target.offset + place;
+    }
+    step.weights = scratch.weights + c;
+    step.weight_pitch = scratch.shape.channels;
+    step.bias = scratch.bias + c;
+    step.tokens = tokens;
+    step.channels = count;
+    step.act = problem.act;
+    run_conv1d_step(step);
+  };
+  visit_type(problem.io, [&]<class Element>(Element const* element) {
+    if (problem.state == problem.io) {
+      run(element, element);
+    } else {
+      run(element, static_cast<float const*>(nullptr));
+    }
+  });
+  return {c + count, channels.end};
+}
+
 // A whole short row from one line of raw inputs: its state and its tokens.
 void run_short_row(conv1d_call const& call, conv1d_walk const& walk, channel_range const& channels,
                    conv1d_scratch const& scratch) noexcept {
@@ -310,7 +371,9 @@ void run_row(conv1d_call const& call, std::int64_t row, channel_range const& cha
   bool const is_plain = problem.pack != packing::seq_idx && !problem.circular &&
                         !detail::is_padding(problem, call.arguments, row);
   if (is_plain && tokens.end - tokens.begin <= scratch.shape.tokens) {
-    run_short_row(call, conv1d_walk(call, row), channels, scratch);
+    conv1d_walk const walk(call, row);
+    auto const left = is_step(call, walk) ? run_step(call, walk, channels, scratch) : channels;
+    if (left.begin < left.end) run_short_row(call, walk, left, scratch);
     return;
   }
   write_outputs(call, row, tokens.begin, tokens.end, channels, scratch);

@@ -9,6 +9,8 @@ void add_bench_command(CLI::App& program) {
       "bench", "Time an operator: median and minimum of interleaved rounds, share of the machine");
   bench->require_subcommand(1);
   add_bench_scan_command(*bench);
+  add_bench_conv_command(*bench);
+  add_bench_norm_command(*bench);
 }
 
 }  // namespace mambatile::program

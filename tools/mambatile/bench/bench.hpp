@@ -7,5 +7,7 @@
 namespace mambatile::program {
 
 void add_bench_scan_command(CLI::App& bench);
+void add_bench_conv_command(CLI::App& bench);
+void add_bench_norm_command(CLI::App& bench);
 
 }  // namespace mambatile::program

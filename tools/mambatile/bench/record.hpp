@@ -36,6 +36,9 @@ struct bench_record {
   /// Useful work, whatever the algorithm does beyond it, and its roof; 0 where none applies.
   double gflop = 0;
   double peak_gflops = 0;
+  /// Bytes that must be read and written, for operators whose roof is memory, and that roof.
+  double moved_bytes = 0;
+  double copy_gbytes_per_s = 0;
   /// All tensors of the call.
   double tensor_bytes = 0;
 
@@ -44,6 +47,7 @@ struct bench_record {
   }
   [[nodiscard]] double gflops() const noexcept { return gflop / (ms * 1e-3); }
   [[nodiscard]] std::optional<double> fraction_of_peak() const noexcept {
+    if (copy_gbytes_per_s != 0) return moved_bytes / ms * 1e-6 / copy_gbytes_per_s;
     if (gflop == 0 || peak_gflops == 0) return std::nullopt;
     return gflops() / peak_gflops;
   }
