@@ -17,14 +17,14 @@ namespace {
 using detail::config_reader;
 
 void check_sizes(model_config const& config, std::string const& name) {
+  // Groups that divide the heads divide the channels, which the norm's groups are made of.
   if (config.nheads % config.ngroups != 0) {
     throw file_error(fmt::format("{}: {} heads are not a multiple of {} groups", name,
                                  config.nheads, config.ngroups));
   }
 }
 
-// transformers, model_type "mamba2" (Codestral-Mamba among them). Its gated norm runs over the
-// whole row whatever the groups.
+// transformers, model_type "mamba2" (Codestral-Mamba among them).
 model_config from_transformers(config_reader const& keys) {
   model_config config;
   config.vocab_size = keys.integer("vocab_size", 1);
@@ -38,7 +38,7 @@ model_config from_transformers(config_reader const& keys) {
   config.conv_width = keys.integer("conv_kernel", 1);
   config.projection_bias = keys.boolean_or("use_bias", false);
   config.conv_bias = keys.boolean_or("use_conv_bias", true);
-  config.norm_group_size = config.inner_size();
+  config.norm_group_size = config.inner_size() / config.ngroups;
   config.tied_head = keys.boolean_or("tie_word_embeddings", false);
   config.residual_in_f32 = keys.boolean_or("residual_in_fp32", true);
   config.norm_eps = keys.positive_or("layer_norm_epsilon", 1e-5F);
