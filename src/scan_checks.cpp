@@ -127,13 +127,15 @@ void check_indices(argument_checker const& checker, scan_problem const& problem,
   if (problem.has_state_target) {
     check_slots(checker, {"state_target", arguments.state_target},
                 arguments.final_states.extent(0));
-    check_slot_targets(checker, arguments.state_target, arguments.state_source, {}, in_place,
-                       scratch.data);
   }
   if (in_place && problem.has_state_source != problem.has_state_target) {
     check_own_slots(checker, problem.has_state_source
                                  ? named_tensor{"state_source", arguments.state_source}
                                  : named_tensor{"state_target", arguments.state_target});
+  }
+  if (problem.has_state_target) {
+    check_slot_targets(checker, arguments.state_target, arguments.state_source, {}, in_place,
+                       scratch.data);
   }
 }
 

@@ -63,6 +63,22 @@ TEST_CASE("cli: bench scan takes every combination and every variant", "[cli]") 
   CHECK_THAT(text.out, ContainsSubstring("tokens/s") && ContainsSubstring("% peak"));
 }
 
+TEST_CASE("cli: bench update measures against the plain loop of its run", "[cli]") {
+  auto const run = run_program(
+      "bench update --shape H3P16G1N24 --threads 1 --rounds 2 --hot --batch 1,5 --state bf16 "
+      "--json");
+  INFO(run.err);
+  REQUIRE(run.status == 0);
+  auto const lines = lines_of(run.out);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0]["operator"] == "state_update");
+  CHECK(lines[0]["variant"] == "hot");
+  CHECK(lines[0]["seqlen"] == 1);
+  CHECK(lines[1]["batch"] == 5);
+  CHECK(lines[1]["fraction_of_peak"].get<double>() > 0);
+  CHECK(run_program("bench update --shape nonsense").status == 2);
+}
+
 TEST_CASE("cli: bench scan refuses shapes it does not know", "[cli]") {
   auto const run = run_program("bench scan --shape nonsense");
   CHECK(run.status == 2);

@@ -11,6 +11,7 @@ void add_bench_command(CLI::App& program) {
   add_bench_scan_command(*bench);
   add_bench_conv_command(*bench);
   add_bench_norm_command(*bench);
+  add_bench_update_command(*bench);
 }
 
 }  // namespace mambatile::program

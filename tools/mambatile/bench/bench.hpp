@@ -9,5 +9,6 @@ namespace mambatile::program {
 void add_bench_scan_command(CLI::App& bench);
 void add_bench_conv_command(CLI::App& bench);
 void add_bench_norm_command(CLI::App& bench);
+void add_bench_update_command(CLI::App& bench);
 
 }  // namespace mambatile::program

@@ -89,7 +89,7 @@ void time_record(layer_settings const& chosen, std::function<void()> const& call
       candidates, {.least_rounds = chosen.rounds, .most_rounds = chosen.rounds});
   record.ms = times[0].median;
   record.ms_min = times[0].minimum;
-  record.copy_gbytes_per_s = 2e-6 * static_cast<double>(bytes_of_x) / times[1].median;
+  record.peak_gbytes = 2e-6 * static_cast<double>(bytes_of_x) / times[1].median;
   if (peer) record.peers.push_back({"ggml", times[2].median, times[2].minimum});
 }
 

@@ -36,9 +36,9 @@ void print_json(bench_record const& record) {
 }
 
 void print_table(std::vector<bench_record> const& records) {
-  std::vector<std::string> heading = {"shape",   "variant", "batch",   "seqlen",   "threads",
-                                      "io",      "plan",    "ms",      "min",      "tokens/s",
-                                      "GFLOP/s", "% peak",  "tensors", "workspace"};
+  std::vector<std::string> heading = {"shape",   "variant", "batch",  "seqlen",  "threads",
+                                      "io",      "plan",    "ms",     "min",     "tokens/s",
+                                      "GFLOP/s", "GB/s",    "% peak", "tensors", "workspace"};
   if (records.empty()) return;
   // Every record of a run has the same peers.
   for (auto const& peer : records.front().peers) {
@@ -64,6 +64,7 @@ void print_table(std::vector<bench_record> const& records) {
         fmt::format("{:.3f}", record.ms_min),
         count_text(record.tokens_per_s()),
         record.gflop == 0 ? "-" : fmt::format("{:.1f}", record.gflops()),
+        record.moved_bytes == 0 ? "-" : fmt::format("{:.1f}", record.gbytes_per_s()),
         fraction ? fmt::format("{:.0f}", *fraction * 100) : "-",
         bytes_text(record.tensor_bytes),
         bytes_text(static_cast<double>(record.workspace_bytes)),

@@ -36,9 +36,9 @@ struct bench_record {
   /// Useful work, whatever the algorithm does beyond it, and its roof; 0 where none applies.
   double gflop = 0;
   double peak_gflops = 0;
-  /// Bytes that must be read and written, for operators whose roof is memory, and that roof.
+  /// Bytes that must be read and written, and their roof; for work that is bound by memory.
   double moved_bytes = 0;
-  double copy_gbytes_per_s = 0;
+  double peak_gbytes = 0;
   /// All tensors of the call.
   double tensor_bytes = 0;
 
@@ -46,8 +46,9 @@ struct bench_record {
     return static_cast<double>(batch * seqlen) / (ms * 1e-3);
   }
   [[nodiscard]] double gflops() const noexcept { return gflop / (ms * 1e-3); }
+  [[nodiscard]] double gbytes_per_s() const noexcept { return moved_bytes / ms * 1e-6; }
   [[nodiscard]] std::optional<double> fraction_of_peak() const noexcept {
-    if (copy_gbytes_per_s != 0) return moved_bytes / ms * 1e-6 / copy_gbytes_per_s;
+    if (moved_bytes != 0 && peak_gbytes != 0) return gbytes_per_s() / peak_gbytes;
     if (gflop == 0 || peak_gflops == 0) return std::nullopt;
     return gflops() / peak_gflops;
   }

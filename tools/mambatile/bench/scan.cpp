@@ -12,6 +12,7 @@
 #include "bench/bench.hpp"
 #include "bench/record.hpp"
 #include "bench/scan_variants.hpp"
+#include "bench/shapes.hpp"
 #include "benchmark/interleaved.hpp"
 #include "benchmark/machine.hpp"
 #include "benchmark/peer.hpp"
@@ -72,22 +73,6 @@ class planned_scan {
   std::unique_ptr<scan_plan> plan_;
   buffer workspace_;
 };
-
-evaluation::scan_shape shape_of(std::string const& name) {
-  if (auto const* known = evaluation::find_scan_shape(name)) return *known;
-  evaluation::scan_shape shape{name};
-  int length = 0;
-  // Sizes of one's own.
-  if (std::sscanf(name.c_str(), "H%ldP%ldG%ldN%ld%n", &shape.nheads, &shape.headdim, &shape.ngroups,
-                  &shape.dstate, &length) == 4 &&
-      static_cast<std::size_t>(length) == name.size()) {
-    return shape;
-  }
-  std::vector<std::string_view> names;
-  for (auto const& each : evaluation::scan_shapes) names.push_back(each.name);
-  throw CLI::ValidationError("--shape", fmt::format("{} is neither like H24P64G1N128 nor one of {}",
-                                                    name, fmt::join(names, ", ")));
-}
 
 // ggml beside ours where it can do the same: plain f32 calls on the host.
 std::unique_ptr<benchmark::peer_run> ggml_beside(settings const& chosen, scan_workload const& plain,
@@ -196,7 +181,7 @@ class cell {
 
 void bench_scan(settings chosen) {
   std::vector<evaluation::scan_shape> shapes;
-  for (auto const& name : chosen.shapes) shapes.push_back(shape_of(name));
+  for (auto const& name : chosen.shapes) shapes.push_back(bench_shape(name));
   if (chosen.threads.empty()) chosen.threads.push_back(available_processors());
   progress shown("bench scan", static_cast<std::int64_t>(shapes.size() * chosen.seqlens.size() *
                                                          chosen.threads.size()));
