@@ -41,6 +41,8 @@ void multiply_panel(float const* packed_x, std::int64_t tile_elements, std::int6
     auto const here = static_cast<int>(std::min<std::int64_t>(tuning.tile_rows, rows - row));
     run(update_tile{.product = {packed_x + row / tuning.tile_rows * tile_elements, tile_pitch,
                                 panel, panel_width, count},
+                    .source = sums + row * panel_width,
+                    .source_stride = panel_width,
                     .target = sums + row * panel_width,
                     .target_stride = panel_width,
                     .first_scale = 1.0F,
