@@ -59,8 +59,8 @@ TEMPLATE_TEST_CASE("dtype: every 16-bit number to f32 and back", "[unit]", bfloa
     float const value = element;
     double const expected = defined_value<TestType>(bits);
     if (std::isnan(expected)) {
-      wrong_values += std::isnan(value) ? 0 : 1;
-      wrong_bits += std::isnan(static_cast<float>(TestType(value))) ? 0 : 1;
+      wrong_values += std::isnan(value) ? 0U : 1U;
+      wrong_bits += std::isnan(static_cast<float>(TestType(value))) ? 0U : 1U;
       continue;
     }
     wrong_values +=
