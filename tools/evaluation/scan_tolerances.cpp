@@ -21,8 +21,7 @@ constexpr double largest_over_rms = 25;
 constexpr error_limits rounded(error_limits computed, dtype stored) {
   double const step = rounding_of(stored);
   if (step == 0) return computed;
-  return {std::max(computed.slice, step),
-          std::max(computed.peak, step * largest_over_rms)};
+  return {std::max(computed.slice, step), std::max(computed.peak, step * largest_over_rms)};
 }
 
 // The oracle: what is left is the rounding of the result, and of the stored expectation, to f32.

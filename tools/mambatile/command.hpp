@@ -18,6 +18,7 @@ enum exit_status : int {
 void add_info_command(CLI::App& program);
 void add_scan_command(CLI::App& program, exit_status& status);
 void add_demo_command(CLI::App& program, exit_status& status);
+void add_generate_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 
 }  // namespace mambatile::program

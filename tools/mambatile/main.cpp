@@ -19,6 +19,7 @@ int main(int count, char** arguments) {
   add_info_command(program);
   add_scan_command(program, status);
   add_demo_command(program, status);
+  add_generate_command(program);
   add_bench_command(program);
   try {
     program.parse(count, arguments);
