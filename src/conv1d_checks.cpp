@@ -37,6 +37,9 @@ void validate_as_update(std::string_view operator_name, problem_type const& prob
   checker.not_negative("channels", problem.channels);
   checker.not_negative("state_len", problem.state_len);
   checker.not_negative("threads", problem.threads);
+  checker.product("max_batch * max_targets", {problem.max_batch, problem.max_targets});
+  checker.product("max_sequences * max_targets", {problem.max_sequences, problem.max_targets});
+  checker.product("channels * state_len", {problem.channels, problem.state_len});
   if (problem.width < 1) {
     checker.fail(fmt::format("width = {}, but it must be at least 1", problem.width));
   }
@@ -238,9 +241,14 @@ void check_indices(argument_checker const& checker, problem_type const& problem,
                 arguments.final_states.extent(0));
   }
   check_speculation(checker, problem, arguments, rows);
+  bool const same_pool = problem.has_initial_states && problem.has_final_states &&
+                         is_identical(arguments.initial_states, arguments.final_states);
+  if (same_pool && problem.has_state_source != problem.has_state_target) {
+    check_own_slots(checker, problem.has_state_source
+                                 ? named_tensor{"state_source", arguments.state_source}
+                                 : named_tensor{"state_target", arguments.state_target});
+  }
   if (problem.has_state_target) {
-    bool const same_pool = problem.has_initial_states &&
-                           is_identical(arguments.initial_states, arguments.final_states);
     check_slot_targets(checker, arguments.state_target, arguments.state_source,
                        arguments.num_accepted, same_pool, scratch.data);
   }

@@ -1,4 +1,5 @@
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <new>
 
@@ -10,6 +11,8 @@ namespace detail {
 
 void* host_backend_implementation::allocate(device /*where*/, std::size_t bytes,
                                             std::size_t alignment) const {
+  // Rounding up to the alignment must not wrap around.
+  if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) - alignment) return nullptr;
   return ::operator new (bytes, std::align_val_t{alignment}, std::nothrow);
 }
 

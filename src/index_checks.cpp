@@ -100,12 +100,14 @@ void check_slots(argument_checker const& checker, named_tensor const& rows_of_sl
 void check_own_slots(argument_checker const& checker, named_tensor const& rows_of_slots) {
   auto const& view = rows_of_slots.view;
   for (std::int64_t row = 0; row < view.extent(0); ++row) {
-    auto const slot = index_at(view, row);
-    if (slot != -1 && slot != row) {
-      checker.fail(fmt::format(
-          "{}[{}] = {}, but final_states is initial_states and row {} has that state; expected the "
-          "row's own, or -1",
-          rows_of_slots.name, row, slot, slot));
+    for (std::int64_t token = 0; token < tokens_of(view); ++token) {
+      auto const slot = slot_at(view, row, token);
+      if (slot != -1 && slot != row) {
+        checker.fail(fmt::format(
+            "{}{} = {}, but final_states is initial_states and row {} has that state; expected the "
+            "row's own, or -1",
+            rows_of_slots.name, place(view, row, token), slot, slot));
+      }
     }
   }
 }

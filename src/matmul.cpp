@@ -73,6 +73,7 @@ void validate(matmul_problem const& problem) {
   checker.not_negative("in_features", problem.in_features);
   checker.not_negative("out_features", problem.out_features);
   checker.not_negative("threads", problem.threads);
+  checker.product("in_features * out_features", {problem.in_features, problem.out_features});
   checker.floating("x", problem.x);
   checker.floating("weight", problem.weight);
   checker.floating("bias", problem.bias);

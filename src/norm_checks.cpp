@@ -43,7 +43,7 @@ void check(gated_rms_norm_problem const& problem, gated_rms_norm_arguments const
   checker.presence({"z", arguments.z}, problem.has_z, "has_z", problem.has_z);
   checker.presence({"bias", arguments.bias}, problem.has_bias, "has_bias", problem.has_bias);
   named_tensor const x{"x", arguments.x};
-  if (arguments.x.rank < 2) checker.rank(x, 2, "(rows, channels)");
+  if (arguments.x.rank < 2 || arguments.x.rank > max_rank) checker.rank(x, 2, "(rows, channels)");
 
   std::array<expected_axis, max_rank> shape;
   auto const rank = static_cast<std::size_t>(arguments.x.rank);

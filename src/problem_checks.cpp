@@ -15,12 +15,22 @@ namespace mambatile {
 inline namespace v0 {
 namespace detail {
 
+namespace {
+
+constexpr std::int64_t largest_size = std::int64_t{1} << 48;
+
+}  // namespace
+
 void problem_checker::fail(std::string const& what) const {
   throw invalid_argument(fmt::format("{}: {}", operator_name_, what));
 }
 
 void problem_checker::not_negative(std::string_view field, std::int64_t value) const {
   if (value < 0) fail(fmt::format("{} = {}, but it must not be negative", field, value));
+  // Far from the end of 64-bit offsets, so that sizes of workspaces cannot wrap around.
+  if (value > largest_size) {
+    fail(fmt::format("{} = {}, but it must be at most 2^48", field, value));
+  }
 }
 
 void problem_checker::floating(std::string_view field, dtype type) const {
@@ -45,10 +55,9 @@ void problem_checker::groups(std::int64_t nheads, std::int64_t ngroups) const {
 
 void problem_checker::product(std::string_view fields,
                               std::initializer_list<std::int64_t> sizes) const {
-  constexpr std::int64_t most = std::int64_t{1} << 48;
   std::int64_t total = 1;
   for (auto const size : sizes) {
-    if (__builtin_mul_overflow(total, size, &total) || total > most) {
+    if (__builtin_mul_overflow(total, size, &total) || total > largest_size) {
       fail(fmt::format("{} = {}, but it must be at most 2^48", fields, fmt::join(sizes, " * ")));
     }
   }

@@ -19,6 +19,7 @@ class problem_checker {
   explicit problem_checker(std::string_view operator_name) noexcept
       : operator_name_(operator_name) {}
 
+  /// Nor beyond any use.
   void not_negative(std::string_view field, std::int64_t value) const;
   void floating(std::string_view field, dtype type) const;
   /// D and dt_bias are f32 or of the io type.

@@ -83,6 +83,7 @@ void validate_recurrence(problem_checker const& checker, Problem const& problem)
   checker.not_negative("dstate", problem.dstate);
   checker.not_negative("threads", problem.threads);
   checker.groups(problem.nheads, problem.ngroups);
+  checker.product("max_batch * max_seqlen", {problem.max_batch, problem.max_seqlen});
   checker.product("nheads * headdim * dstate", {problem.nheads, problem.headdim, problem.dstate});
   checker.product("nheads * headdim", {problem.nheads, problem.headdim});
   checker.product("ngroups * dstate", {problem.ngroups, problem.dstate});

@@ -1,5 +1,6 @@
 #include <mambatile/tensor_view.hpp>
 
+#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@ std::string to_string(device where) {
 
 std::string shape_string(const_tensor_view const& view) {
   std::string text = "(";
-  for (int axis = 0; axis < view.rank; ++axis) {
+  for (int axis = 0; axis < std::min(view.rank, max_rank); ++axis) {
     if (axis != 0) text += ", ";
     text += fmt::format("{}", view.extent(axis));
   }

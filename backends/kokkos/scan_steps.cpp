@@ -44,11 +44,16 @@ void compute_decays(std::int64_t count, float A, piece_steps& steps) noexcept {
     // exp(high + low) to first order in low.
     pack const row = exp(high);
     store(steps.row + i, select(row > pack(0.0F), fma(row, low, row), row));
-    pack const weight_high = steps.factored ? -high : last_high - high;
-    pack const weight_low = steps.factored ? -low : last_low - low;
-    pack const weight = exp(weight_high);
-    store(steps.weight + i, select(weight > pack(0.0F), fma(weight, weight_low, weight), weight) *
-                                load(steps.delta + i));
+    // The low part is small against 1 only where the sum is small; a difference of large sums takes
+    // it into the exponent, where both of its parts are exact or nearly so.
+    pack weight;
+    if (steps.factored) {
+      weight = exp(-high);
+      weight = select(weight > pack(0.0F), fma(weight, -low, weight), weight);
+    } else {
+      weight = exp((last_high - high) + (last_low - low));
+    }
+    store(steps.weight + i, weight * load(steps.delta + i));
   }
   steps.decay = count == 0 ? 1.0F : steps.row[count - 1];
 }

@@ -37,7 +37,15 @@ bool is_utf8(std::string const& text) {
 // A file that appears under its name only when it is complete.
 class pending_file {
  public:
-  explicit pending_file(std::filesystem::path target) : target_(std::move(target)) {
+  // Renaming replaces what a name stands for: a link's target is meant, a device or pipe never is.
+  explicit pending_file(std::filesystem::path const& named) : target_(named) {
+    std::error_code problem;
+    auto const resolved = std::filesystem::canonical(named, problem);
+    if (!problem) target_ = resolved;
+    auto const status = std::filesystem::status(target_, problem);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+      throw file_error(target_.string() + ": is not a regular file and is not replaced");
+    }
     static std::atomic<unsigned> counter = 0;
     temporary_ = target_;
     temporary_ += "." + std::to_string(::getpid()) + "." + std::to_string(counter++) + ".tmp";

@@ -83,7 +83,7 @@ std::int64_t allocations_of_execute(packing pack, std::int64_t scale) {
   trial.problem.has_total_decay = true;
   trial.problem.intermediate_every = 64;
   for (std::int64_t i = 0; i < scale; ++i) {
-    trial.lengths.insert(trial.lengths.end(), {100, 57, 143});
+    for (std::int64_t const length : {100, 57, 143}) trial.lengths.push_back(length);
   }
   if (pack == packing::cu_seqlens) {
     trial.problem.max_batch = 1;

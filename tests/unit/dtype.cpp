@@ -63,10 +63,9 @@ TEMPLATE_TEST_CASE("dtype: every 16-bit number to f32 and back", "[unit]", bfloa
       wrong_bits += std::isnan(static_cast<float>(TestType(value))) ? 0U : 1U;
       continue;
     }
-    wrong_values +=
-        static_cast<double>(value) == expected && std::signbit(value) == std::signbit(expected) ? 0
-                                                                                                : 1;
-    wrong_bits += TestType(value).bits == bits ? 0 : 1;
+    bool const same_sign = std::signbit(value) == std::signbit(expected);
+    if (static_cast<double>(value) != expected || !same_sign) ++wrong_values;
+    if (TestType(value).bits != bits) ++wrong_bits;
   }
   CHECK(wrong_values == 0);
   CHECK(wrong_bits == 0);

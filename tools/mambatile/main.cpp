@@ -23,6 +23,10 @@ int main(int count, char** arguments) {
   add_bench_command(program);
   try {
     program.parse(count, arguments);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      fmt::print(stderr, "mambatile: the results could not be written to standard output\n");
+      return refused;
+    }
     return status;
   } catch (CLI::ParseError const& problem) {
     return program.exit(problem) == 0 ? success : usage_error;
