@@ -12,6 +12,14 @@ namespace mambatile {
 inline namespace v0 {
 namespace kokkos {
 
+namespace {
+
+// e to this is 0 in f64 too. A step beyond it counts as it, so that the running sum keeps digits
+// for the steps behind.
+constexpr double forgets_all = -1000.0;
+
+}  // namespace
+
 void compute_deltas(void const* dt, dtype type, std::int64_t stride, std::int64_t count,
                     step_rule const& rule, float* delta) noexcept {
   visit_type(type, [&]<class Element>(Element const*) {
@@ -30,7 +38,8 @@ void compute_decays(std::int64_t count, float A, piece_steps& steps) noexcept {
   // In double: a large decay followed by tiny ones must not cost the tiny ones their digits.
   double sum = 0.0;
   for (std::int64_t i = 0; i < count; ++i) {
-    sum += static_cast<double>(steps.delta[i]) * static_cast<double>(A);
+    double const exponent = static_cast<double>(steps.delta[i]) * static_cast<double>(A);
+    sum += exponent < forgets_all ? forgets_all : exponent;
     steps.high[i] = static_cast<float>(sum);
     steps.low[i] = static_cast<float>(sum - static_cast<double>(steps.high[i]));
   }

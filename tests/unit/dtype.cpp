@@ -87,11 +87,11 @@ TEMPLATE_TEST_CASE("dtype: rounding is to nearest, ties to even", "[unit]", bflo
       auto const rounds_to = [&](float value, std::uint16_t bits) {
         return TestType(sign * value).bits == (bits | sign_bit);
       };
-      wrong += rounds_to(middle, even) ? 0 : 1;
-      wrong += rounds_to(std::nextafter(middle, below), low) ? 0 : 1;
-      wrong += rounds_to(std::nextafter(middle, above), high) ? 0 : 1;
-      wrong += rounds_to(std::nextafter(above, below), high) ? 0 : 1;
-      wrong += rounds_to(std::nextafter(below, above), low) ? 0 : 1;
+      wrong += rounds_to(middle, even) ? 0U : 1U;
+      wrong += rounds_to(std::nextafter(middle, below), low) ? 0U : 1U;
+      wrong += rounds_to(std::nextafter(middle, above), high) ? 0U : 1U;
+      wrong += rounds_to(std::nextafter(above, below), high) ? 0U : 1U;
+      wrong += rounds_to(std::nextafter(below, above), low) ? 0U : 1U;
     }
   }
   CHECK(wrong == 0);
