@@ -77,11 +77,10 @@ tensor_view packed(void* data, dtype type, device where, std::int64_t rows, std:
   return view;
 }
 
-conv1d_problem conv_problem(mixer_problem const& problem) {
-  conv1d_problem conv;
-  conv.max_batch = 1;
-  conv.max_seqlen = problem.max_tokens;
-  conv.max_sequences = problem.max_sequences;
+// What the convolution over sequences and its update have in common.
+template <class Problem>
+Problem convolution_problem(mixer_problem const& problem) {
+  Problem conv;
   conv.channels = problem.conv_channels();
   conv.width = problem.conv_width;
   conv.state_len = problem.conv_width - 1;
@@ -96,30 +95,23 @@ conv1d_problem conv_problem(mixer_problem const& problem) {
   conv.has_final_states = has_states;
   conv.has_state_source = has_states;
   conv.has_state_target = has_states;
-  conv.pack = packing::cu_seqlens;
   conv.threads = problem.threads;
   return conv;
 }
 
+conv1d_problem conv_problem(mixer_problem const& problem) {
+  auto conv = convolution_problem<conv1d_problem>(problem);
+  conv.max_batch = 1;
+  conv.max_seqlen = problem.max_tokens;
+  conv.max_sequences = problem.max_sequences;
+  conv.pack = packing::cu_seqlens;
+  return conv;
+}
+
 conv1d_update_problem conv_update_problem(mixer_problem const& problem) {
-  conv1d_update_problem conv;
+  auto conv = convolution_problem<conv1d_update_problem>(problem);
   conv.max_batch = problem.max_sequences;
   conv.max_seqlen = 1;
-  conv.channels = problem.conv_channels();
-  conv.width = problem.conv_width;
-  conv.state_len = problem.conv_width - 1;
-  conv.io = problem.io;
-  conv.weight = problem.conv;
-  conv.bias = problem.conv;
-  conv.state = problem.io;
-  conv.act = activation::silu;
-  conv.has_bias = problem.has_conv_bias;
-  bool const has_states = problem.conv_width > 1;
-  conv.has_initial_states = has_states;
-  conv.has_final_states = has_states;
-  conv.has_state_source = has_states;
-  conv.has_state_target = has_states;
-  conv.threads = problem.threads;
   return conv;
 }
 
