@@ -11,6 +11,8 @@
 #include <mambatile/plan.hpp>
 #include <mambatile/tensor_view.hpp>
 
+#include "overlap.hpp"
+
 // Checks of tensors that all operators share. Messages name the operator, the tensor, what it got
 // and the rule. They run in every execute: text is made, and memory allocated, only on failure.
 
@@ -97,6 +99,22 @@ void check_own_slots(argument_checker const& checker, named_tensor const& rows_o
 void check_slot_targets(argument_checker const& checker, const_tensor_view const& target,
                         const_tensor_view const& source, const_tensor_view const& num_accepted,
                         bool same_pool, void* scratch);
+
+/// Both rules above for the states of a call: `arguments` has initial_states, final_states,
+/// state_source and state_target, each absent or checked on its own.
+template <class Arguments>
+void check_slot_ends(argument_checker const& checker, Arguments const& arguments,
+                     const_tensor_view const& num_accepted, void* scratch) {
+  auto const& source = arguments.state_source;
+  auto const& target = arguments.state_target;
+  bool const in_place = arguments.initial_states && arguments.final_states &&
+                        is_identical(arguments.initial_states, arguments.final_states);
+  if (in_place && static_cast<bool>(source) != static_cast<bool>(target)) {
+    check_own_slots(checker, source ? named_tensor{"state_source", source}
+                                    : named_tensor{"state_target", target});
+  }
+  if (target) check_slot_targets(checker, target, source, num_accepted, in_place, scratch);
+}
 
 /// Element of an i32 vector or matrix on the host.
 [[nodiscard]] inline std::int32_t index_at(const_tensor_view const& view,

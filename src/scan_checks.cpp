@@ -122,21 +122,11 @@ void check_indices(argument_checker const& checker, scan_problem const& problem,
     check_slots(checker, {"state_source", arguments.state_source},
                 arguments.initial_states.extent(0));
   }
-  bool const in_place = problem.has_initial_states && problem.has_final_states &&
-                        is_identical(arguments.initial_states, arguments.final_states);
   if (problem.has_state_target) {
     check_slots(checker, {"state_target", arguments.state_target},
                 arguments.final_states.extent(0));
   }
-  if (in_place && problem.has_state_source != problem.has_state_target) {
-    check_own_slots(checker, problem.has_state_source
-                                 ? named_tensor{"state_source", arguments.state_source}
-                                 : named_tensor{"state_target", arguments.state_target});
-  }
-  if (problem.has_state_target) {
-    check_slot_targets(checker, arguments.state_target, arguments.state_source, {}, in_place,
-                       scratch.data);
-  }
+  check_slot_ends(checker, arguments, {}, scratch.data);
 }
 
 }  // namespace

@@ -81,17 +81,7 @@ void check_indices(argument_checker const& checker, problem_type const& problem,
                 arguments.final_states.extent(0));
   }
   if (problem.per_token_source) check_accepted(checker, problem, arguments, batch);
-  bool const same_pool = problem.has_initial_states && problem.has_final_states &&
-                         is_identical(arguments.initial_states, arguments.final_states);
-  if (same_pool && problem.has_state_source != problem.has_state_target) {
-    check_own_slots(checker, problem.has_state_source
-                                 ? named_tensor{"state_source", arguments.state_source}
-                                 : named_tensor{"state_target", arguments.state_target});
-  }
-  if (problem.has_state_target) {
-    check_slot_targets(checker, arguments.state_target, arguments.state_source,
-                       arguments.num_accepted, same_pool, scratch.data);
-  }
+  check_slot_ends(checker, arguments, arguments.num_accepted, scratch.data);
 }
 
 }  // namespace
