@@ -77,6 +77,9 @@ for entry in json.load(open(sys.argv[1])):
         print(" ".join(w for w in words if w.startswith(("-O", "-m", "-f", "-DGGML_USE", "-DNDEBUG"))))
 PY
 )
+# As the configuration sees a path: relative to itself, so that the folder can be moved.
+place() { printf '${CMAKE_CURRENT_LIST_DIR}%s' "${1#"$prefix"}"; }
+
 cat >"$prefix/peers-config.cmake" <<CONFIG
 # Written by tests/bench/peers/build.sh.
 set(peers_package "$package")
@@ -85,9 +88,9 @@ if(NOT TARGET peers::ggml)
   find_package(OpenMP REQUIRED COMPONENTS CXX)
   find_package(Threads REQUIRED)
   add_library(peers::ggml INTERFACE IMPORTED GLOBAL)
-  target_include_directories(peers::ggml SYSTEM INTERFACE "$source/ggml/include")
+  target_include_directories(peers::ggml SYSTEM INTERFACE "$(place "$source/ggml/include")")
   target_link_libraries(peers::ggml INTERFACE
-    "$(library ggml)" "$(library ggml-cpu)" "$(library ggml-base)"
+    "$(place "$(library ggml)")" "$(place "$(library ggml-cpu)")" "$(place "$(library ggml-base)")"
     OpenMP::OpenMP_CXX Threads::Threads \${CMAKE_DL_LIBS})
 endif()
 CONFIG
@@ -96,8 +99,8 @@ if [[ $only == all ]]; then
   cat >>"$prefix/peers-config.cmake" <<CONFIG
 if(NOT TARGET peers::llama)
   add_library(peers::llama INTERFACE IMPORTED GLOBAL)
-  target_include_directories(peers::llama SYSTEM INTERFACE "$source/include")
-  target_link_libraries(peers::llama INTERFACE "$(library llama)" peers::ggml)
+  target_include_directories(peers::llama SYSTEM INTERFACE "$(place "$source/include")")
+  target_link_libraries(peers::llama INTERFACE "$(place "$(library llama)")" peers::ggml)
 endif()
 CONFIG
 fi
