@@ -123,7 +123,7 @@ class part_runner {
     auto const stride = scratch_.token_stride;
     pack_transposed(C, C_stride, piece.count, dstate, scratch_.c_transposed, stride);
     // C B^T as (j, i), of which i >= j is used: from the pack that j lies in on.
-    for_each_tile(piece.count, [&](std::int64_t first, int rows) {
+    for_each_tile(piece.count, product_rows, [&](std::int64_t first, int rows) {
       auto const begin = first / pack_width * pack_width;
       for (auto i = begin; i < piece.count; i += panel_width) {
         auto const left = (piece.count - i + pack_width - 1) / pack_width;
@@ -202,7 +202,7 @@ class part_runner {
       auto const source = from_zero ? state_rows{nullptr, 0} : states_.source(head, column);
       auto const target = states_.target(head, column);
       float const* within = steps.factored ? scratch_.products : scratch_.weighted;
-      for_each_tile(piece.count, [&](std::int64_t first, int rows) {
+      for_each_tile(piece.count, tuning.tile_rows, [&](std::int64_t first, int rows) {
         output_tile tile{{scratch_.c_transposed + first, tokens, source.data, source.stride,
                           from_zero ? 0 : dstate},
                          {within + first, tokens, scratch_.x, width, first},
@@ -216,7 +216,7 @@ class part_runner {
         run_output(tile, piece.begin + first, head, column, rows, vectors, used);
       });
       if (!keep_state_) return;
-      for_each_tile(dstate, [&](std::int64_t first, int rows) {
+      for_each_tile(dstate, tuning.tile_rows, [&](std::int64_t first, int rows) {
         kokkos::run(
             update_tile{{scratch_.b + first, scratch_.dstate_stride, x_state, width, piece.count},
                         from_zero ? nullptr : source.data + first * source.stride,

@@ -13,159 +13,210 @@ inline namespace v0 {
 namespace kokkos {
 namespace {
 
-template <int Vectors>
-using pack_row = pack[static_cast<std::size_t>(Vectors)];
+// Sums of a tile; every loop over them is unrolled, so that they live in registers.
 template <int Rows, int Vectors>
-using tile_registers = pack[static_cast<std::size_t>(Rows)][static_cast<std::size_t>(Vectors)];
+struct tile_registers {
+  pack sums[static_cast<std::size_t>(Rows)][static_cast<std::size_t>(Vectors)];
 
-template <int Rows, int Vectors, class Function>
-MAMBATILE_ALWAYS_INLINE inline void each(Function const& function) {
-  unroll<Rows>([&](auto row) MAMBATILE_ALWAYS_INLINE {
-    unroll<Vectors>([&](auto vector) MAMBATILE_ALWAYS_INLINE { function(row, vector); });
-  });
-}
-
-template <int Rows, int Vectors>
-MAMBATILE_ALWAYS_INLINE inline void accumulate(tile_registers<Rows, Vectors>& sums,
-                                               tile_product const& product) {
-  float const* left = product.left;
-  float const* right = product.right;
-  for (std::int64_t k = product.count; k > 0; --k) {
-    pack_row<Vectors> column;
-    unroll<Vectors>([&](auto v)
-                        MAMBATILE_ALWAYS_INLINE { column[v] = load(right + v * pack_width); });
-    unroll<Rows>([&](auto r) MAMBATILE_ALWAYS_INLINE {
-      pack const factor(left[r]);
-      unroll<Vectors>(
-          [&](auto v) MAMBATILE_ALWAYS_INLINE { sums[r][v] = fma(factor, column[v], sums[r][v]); });
-    });
-    left += product.left_stride;
-    right += product.right_stride;
+  MAMBATILE_ALWAYS_INLINE void clear() noexcept {
+    MAMBATILE_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      MAMBATILE_UNROLL
+      for (int v = 0; v < Vectors; ++v) sums[r][v] = pack(0.0F);
+    }
   }
-}
+
+  MAMBATILE_ALWAYS_INLINE void scale_row(int r, float factor) noexcept {
+    pack const scale(factor);
+    MAMBATILE_UNROLL
+    for (int v = 0; v < Vectors; ++v) sums[r][v] = scale * sums[r][v];
+  }
+
+  // Rows from `First` on take part.
+  template <int First = 0>
+  MAMBATILE_ALWAYS_INLINE void add_outer(float const* left, float const* right) noexcept {
+    pack column[static_cast<std::size_t>(Vectors)];
+    MAMBATILE_UNROLL
+    for (int v = 0; v < Vectors; ++v) column[v] = load(right + v * pack_width);
+    MAMBATILE_UNROLL
+    for (int r = First; r < Rows; ++r) {
+      pack const factor(left[r]);
+      MAMBATILE_UNROLL
+      for (int v = 0; v < Vectors; ++v) sums[r][v] = fma(factor, column[v], sums[r][v]);
+    }
+  }
+
+  MAMBATILE_ALWAYS_INLINE void add(tile_product const& product) noexcept {
+    float const* left = product.left;
+    float const* right = product.right;
+    auto const left_stride = product.left_stride;
+    auto const right_stride = product.right_stride;
+    for (std::int64_t k = product.count; k > 0; --k) {
+      add_outer(left, right);
+      left += left_stride;
+      right += right_stride;
+    }
+  }
+
+  MAMBATILE_ALWAYS_INLINE void store_rows(float* to, std::int64_t stride) const noexcept {
+    MAMBATILE_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      MAMBATILE_UNROLL
+      for (int v = 0; v < Vectors; ++v) store(to + v * pack_width, sums[r][v]);
+      to += stride;
+    }
+  }
+};
 
 template <int Rows, int Vectors>
 void run_product(product_tile const& tile) noexcept {
-  tile_registers<Rows, Vectors> sums;
-  each<Rows, Vectors>([&](auto r, auto v) MAMBATILE_ALWAYS_INLINE { sums[r][v] = pack(0.0F); });
+  tile_registers<Rows, Vectors> registers;
+  registers.clear();
   // An address is one of a few pointers plus 0, 1 or 2 strides, which one instruction can form.
   constexpr int rows_of_pointer = 3;
   constexpr int pointers = (Rows + rows_of_pointer - 1) / rows_of_pointer;
+  auto const stride = tile.left_stride;
   float const* left[static_cast<std::size_t>(pointers)];
-  unroll<pointers>([&](auto i) MAMBATILE_ALWAYS_INLINE {
-    left[i] = tile.left + i * rows_of_pointer * tile.left_stride;
-  });
+  MAMBATILE_UNROLL
+  for (int i = 0; i < pointers; ++i) left[i] = tile.left + i * rows_of_pointer * stride;
   float const* right = tile.right;
   for (std::int64_t k = tile.count; k > 0; --k) {
-    pack_row<Vectors> column;
-    unroll<Vectors>([&](auto v)
-                        MAMBATILE_ALWAYS_INLINE { column[v] = load(right + v * pack_width); });
-    unroll<Rows>([&](auto r) MAMBATILE_ALWAYS_INLINE {
-      pack const factor(left[r / rows_of_pointer][(r % rows_of_pointer) * tile.left_stride]);
-      unroll<Vectors>(
-          [&](auto v) MAMBATILE_ALWAYS_INLINE { sums[r][v] = fma(factor, column[v], sums[r][v]); });
-    });
-    unroll<pointers>([&](auto i) MAMBATILE_ALWAYS_INLINE { ++left[i]; });
+    pack column[static_cast<std::size_t>(Vectors)];
+    MAMBATILE_UNROLL
+    for (int v = 0; v < Vectors; ++v) column[v] = load(right + v * pack_width);
+    MAMBATILE_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      pack const factor(left[r / rows_of_pointer][(r % rows_of_pointer) * stride]);
+      MAMBATILE_UNROLL
+      for (int v = 0; v < Vectors; ++v) {
+        registers.sums[r][v] = fma(factor, column[v], registers.sums[r][v]);
+      }
+    }
+    MAMBATILE_UNROLL
+    for (int i = 0; i < pointers; ++i) ++left[i];
     right += tile.right_stride;
   }
-  each<Rows, Vectors>([&](auto r, auto v) MAMBATILE_ALWAYS_INLINE {
-    store(tile.target + r * tile.target_stride + v * pack_width, sums[r][v]);
-  });
+  registers.store_rows(tile.target, tile.target_stride);
 }
 
 template <int Rows, int Vectors>
 void run_update(update_tile const& tile) noexcept {
-  tile_registers<Rows, Vectors> sums;
-  float* const target = tile.target;
+  tile_registers<Rows, Vectors> registers;
   if (tile.from_zero) {
-    each<Rows, Vectors>([&](auto r, auto v) MAMBATILE_ALWAYS_INLINE { sums[r][v] = pack(0.0F); });
+    registers.clear();
   } else {
     pack const scale(tile.first_scale);
-    each<Rows, Vectors>([&](auto r, auto v) MAMBATILE_ALWAYS_INLINE {
-      sums[r][v] = scale * load(tile.source + r * tile.source_stride + v * pack_width);
-    });
+    float const* source = tile.source;
+    auto const stride = tile.source_stride;
+    MAMBATILE_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      MAMBATILE_UNROLL
+      for (int v = 0; v < Vectors; ++v) {
+        registers.sums[r][v] = scale * load(source + v * pack_width);
+      }
+      source += stride;
+    }
   }
-  accumulate<Rows, Vectors>(sums, tile.product);
-  pack const scale(tile.last_scale);
-  each<Rows, Vectors>([&](auto r, auto v) MAMBATILE_ALWAYS_INLINE {
-    store(target + r * tile.target_stride + v * pack_width, scale * sums[r][v]);
-  });
+  registers.add(tile.product);
+  float const last_scale = tile.last_scale;
+  MAMBATILE_UNROLL
+  for (int r = 0; r < Rows; ++r) registers.scale_row(r, last_scale);
+  registers.store_rows(tile.target, tile.target_stride);
+}
+
+// The rows and columns of a tile's own tokens: row r takes part in r + 1 of them.
+template <int Rows, int Vectors, int First = 0>
+MAMBATILE_ALWAYS_INLINE inline void add_triangle(tile_registers<Rows, Vectors>& registers,
+                                                 float const* left, std::int64_t left_stride,
+                                                 float const* right,
+                                                 std::int64_t right_stride) noexcept {
+  registers.template add_outer<First>(left, right);
+  if constexpr (First + 1 < Rows) {
+    add_triangle<Rows, Vectors, First + 1>(registers, left + left_stride, left_stride,
+                                           right + right_stride, right_stride);
+  }
 }
 
 template <int Rows, int Vectors>
 void run_output(output_tile const& tile) noexcept {
-  tile_registers<Rows, Vectors> sums;
-  each<Rows, Vectors>([&](auto r, auto v) MAMBATILE_ALWAYS_INLINE { sums[r][v] = pack(0.0F); });
-  accumulate<Rows, Vectors>(sums, tile.state);
-  auto const scale_rows = [&]() MAMBATILE_ALWAYS_INLINE {
-    unroll<Rows>([&](auto r) MAMBATILE_ALWAYS_INLINE {
-      pack const scale(tile.row_scale[r]);
-      unroll<Vectors>([&](auto v) MAMBATILE_ALWAYS_INLINE { sums[r][v] = scale * sums[r][v]; });
-    });
-  };
-  if (tile.scale_first) scale_rows();
-  accumulate<Rows, Vectors>(sums, tile.within);
-  // Above the diagonal nothing is read: a later token, NaN or not, does not reach an earlier one.
-  float const* const left = tile.within.left + tile.within.count * tile.within.left_stride;
-  float const* const right = tile.within.right + tile.within.count * tile.within.right_stride;
-  unroll<Rows>([&](auto k) MAMBATILE_ALWAYS_INLINE {
-    pack_row<Vectors> column;
-    unroll<Vectors>([&](auto v) MAMBATILE_ALWAYS_INLINE {
-      column[v] = load(right + k * tile.within.right_stride + v * pack_width);
-    });
-    unroll<Rows - k>([&](auto below) MAMBATILE_ALWAYS_INLINE {
-      constexpr int r = k + below;
-      pack const factor(left[k * tile.within.left_stride + r]);
-      unroll<Vectors>(
-          [&](auto v) MAMBATILE_ALWAYS_INLINE { sums[r][v] = fma(factor, column[v], sums[r][v]); });
-    });
-  });
-  if (!tile.scale_first) scale_rows();
-  if (tile.skip != nullptr) {
-    pack_row<Vectors> skip;
-    unroll<Vectors>([&](auto v)
-                        MAMBATILE_ALWAYS_INLINE { skip[v] = load(tile.skip + v * pack_width); });
-    each<Rows, Vectors>([&](auto r, auto v) MAMBATILE_ALWAYS_INLINE {
-      sums[r][v] = fma(skip[v], load(tile.x + r * tile.x_stride + v * pack_width), sums[r][v]);
-    });
+  tile_registers<Rows, Vectors> registers;
+  registers.clear();
+  registers.add(tile.state);
+  float const* const row_scale = tile.row_scale;
+  bool const scale_first = tile.scale_first;
+  if (scale_first) {
+    MAMBATILE_UNROLL
+    for (int r = 0; r < Rows; ++r) registers.scale_row(r, row_scale[r]);
   }
-  each<Rows, Vectors>([&](auto r, auto v) MAMBATILE_ALWAYS_INLINE {
-    store(tile.out + r * tile.out_stride + v * pack_width, sums[r][v]);
-  });
+  auto const& within = tile.within;
+  registers.add(within);
+  // Above the diagonal nothing is read: a later token, NaN or not, does not reach an earlier one.
+  add_triangle(registers, within.left + within.count * within.left_stride, within.left_stride,
+               within.right + within.count * within.right_stride, within.right_stride);
+  if (!scale_first) {
+    MAMBATILE_UNROLL
+    for (int r = 0; r < Rows; ++r) registers.scale_row(r, row_scale[r]);
+  }
+  if (tile.skip != nullptr) {
+    pack skip[static_cast<std::size_t>(Vectors)];
+    MAMBATILE_UNROLL
+    for (int v = 0; v < Vectors; ++v) skip[v] = load(tile.skip + v * pack_width);
+    float const* x = tile.x;
+    auto const stride = tile.x_stride;
+    MAMBATILE_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      MAMBATILE_UNROLL
+      for (int v = 0; v < Vectors; ++v) {
+        registers.sums[r][v] = fma(skip[v], load(x + v * pack_width), registers.sums[r][v]);
+      }
+      x += stride;
+    }
+  }
+  registers.store_rows(tile.out, tile.out_stride);
 }
 
 template <int Tokens, int Vectors>
 void run_recurrence(recurrence_tile const& tile) noexcept {
-  tile_registers<Tokens, Vectors> sums;
+  tile_registers<Tokens, Vectors> out;
   tile_registers<Tokens, Vectors> x;
-  pack_row<Tokens> decay;
-  each<Tokens, Vectors>([&](auto t, auto v) MAMBATILE_ALWAYS_INLINE {
-    sums[t][v] = pack(0.0F);
-    x[t][v] = load(tile.x + t * tile.x_stride + v * pack_width);
-  });
-  unroll<Tokens>([&](auto t) MAMBATILE_ALWAYS_INLINE { decay[t] = pack(tile.decay[t]); });
+  pack decay[static_cast<std::size_t>(Tokens)];
+  out.clear();
+  MAMBATILE_UNROLL
+  for (int t = 0; t < Tokens; ++t) {
+    decay[t] = pack(tile.decay[t]);
+    MAMBATILE_UNROLL
+    for (int v = 0; v < Vectors; ++v)
+      x.sums[t][v] = load(tile.x + t * tile.x_stride + v * pack_width);
+  }
   float const* source = tile.source;
   float* target = tile.target;
-  for (std::int64_t n = 0; n < tile.dstate; ++n) {
-    pack_row<Vectors> state;
-    unroll<Vectors>([&](auto v)
-                        MAMBATILE_ALWAYS_INLINE { state[v] = load(source + v * pack_width); });
-    unroll<Tokens>([&](auto t) MAMBATILE_ALWAYS_INLINE {
-      pack const b(tile.b[t * tile.bc_stride + n]);
-      pack const c(tile.c[t * tile.bc_stride + n]);
-      unroll<Vectors>([&](auto v) MAMBATILE_ALWAYS_INLINE {
-        state[v] = fma(decay[t], state[v], b * x[t][v]);
-        sums[t][v] = fma(c, state[v], sums[t][v]);
-      });
-    });
-    unroll<Vectors>([&](auto v)
-                        MAMBATILE_ALWAYS_INLINE { store(target + v * pack_width, state[v]); });
-    source += tile.source_stride;
-    target += tile.target_stride;
+  float const* b = tile.b;
+  float const* c = tile.c;
+  auto const source_stride = tile.source_stride;
+  auto const target_stride = tile.target_stride;
+  auto const stride = tile.bc_stride;
+  for (std::int64_t n = tile.dstate; n > 0; --n) {
+    pack state[static_cast<std::size_t>(Vectors)];
+    MAMBATILE_UNROLL
+    for (int v = 0; v < Vectors; ++v) state[v] = load(source + v * pack_width);
+    MAMBATILE_UNROLL
+    for (int t = 0; t < Tokens; ++t) {
+      pack const b_t(b[t * stride]);
+      pack const c_t(c[t * stride]);
+      MAMBATILE_UNROLL
+      for (int v = 0; v < Vectors; ++v) {
+        state[v] = fma(decay[t], state[v], b_t * x.sums[t][v]);
+        out.sums[t][v] = fma(c_t, state[v], out.sums[t][v]);
+      }
+    }
+    MAMBATILE_UNROLL
+    for (int v = 0; v < Vectors; ++v) store(target + v * pack_width, state[v]);
+    source += source_stride;
+    target += target_stride;
+    ++b;
+    ++c;
   }
-  each<Tokens, Vectors>([&](auto t, auto v) MAMBATILE_ALWAYS_INLINE {
-    store(tile.out + t * tile.out_stride + v * pack_width, sums[t][v]);
-  });
+  out.store_rows(tile.out, tile.out_stride);
 }
 
 // Entry (rows - 1) * tile_vectors + vectors - 1 of a table of all tile shapes.
@@ -180,7 +231,7 @@ constexpr auto make_table(Pick const& pick) {
   (std::make_integer_sequence<int, Rows * columns>{});
 }
 
-constexpr auto product_tiles = make_table<product_tile, tuning.tile_rows>(
+constexpr auto product_tiles = make_table<product_tile, product_rows>(
     []<int R, int V>(std::integral_constant<int, R>, std::integral_constant<int, V>) {
       return &run_product<R, V>;
     });

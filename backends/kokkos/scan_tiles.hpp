@@ -85,19 +85,22 @@ struct recurrence_tile {
 
 /// Tokens that one recurrence tile takes.
 inline constexpr int recurrence_tokens = vector_registers >= 32 ? 4 : 2;
+/// Most rows of a product tile, whose left factor takes a pointer for every third of them.
+inline constexpr int product_rows = tuning.tile_rows < 12 ? tuning.tile_rows : 12;
 
-// 1 <= rows <= tuning.tile_rows, 1 <= vectors <= tuning.tile_vectors,
-// 1 <= tokens <= recurrence_tokens.
+// 1 <= rows <= tuning.tile_rows (of a product tile product_rows), 1 <= vectors <=
+// tuning.tile_vectors, 1 <= tokens <= recurrence_tokens.
 void run(product_tile const& tile, int rows, int vectors) noexcept;
 void run(update_tile const& tile, int rows, int vectors) noexcept;
 void run(output_tile const& tile, int rows, int vectors) noexcept;
 void run(recurrence_tile const& tile, int tokens, int vectors) noexcept;
 
-/// Cuts `count` rows into the fewest tiles, as even as possible, and calls visit(first, rows).
+/// Cuts `count` rows into the fewest tiles of at most `most_rows`, as even as possible, and calls
+/// visit(first, rows).
 template <class Visit>
-inline void for_each_tile(std::int64_t count, Visit const& visit) {
+inline void for_each_tile(std::int64_t count, int most_rows, Visit const& visit) {
   if (count == 0) return;
-  std::int64_t const tiles = (count + tuning.tile_rows - 1) / tuning.tile_rows;
+  std::int64_t const tiles = (count + most_rows - 1) / most_rows;
   std::int64_t const rows = count / tiles;
   std::int64_t const larger_tiles = count % tiles;
   std::int64_t first = 0;

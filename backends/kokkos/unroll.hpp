@@ -6,6 +6,13 @@
 
 #define MAMBATILE_ALWAYS_INLINE __attribute__((always_inline))
 
+/// In front of a loop of few, constant steps.
+#if defined(__clang__)
+#define MAMBATILE_UNROLL _Pragma("unroll")
+#else
+#define MAMBATILE_UNROLL _Pragma("GCC unroll 32")
+#endif
+
 namespace mambatile {
 inline namespace v0 {
 namespace kokkos {
