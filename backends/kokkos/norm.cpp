@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -71,6 +72,34 @@ MAMBATILE_ALWAYS_INLINE inline pack load_part(Element const* from, int count) no
   }
 }
 
+// Below this mean, squares that f32 lost (each less than 2^-126) may be more than its rounding.
+constexpr float least_mean = 1e-30F;
+
+// A group whose sum of squares f32 cannot hold, in f64. Rare, so plain.
+template <gating Gate, class Element>
+[[gnu::noinline, gnu::cold]] void run_group_in_double(norm_group<Element> const& group) noexcept {
+  auto const gate = [&](std::int64_t c) {
+    auto const z = static_cast<double>(static_cast<float>(group.z[c]));
+    return z / (1.0 + std::exp(-z));
+  };
+  auto const value = [&](std::int64_t c) {
+    auto const x = static_cast<double>(static_cast<float>(group.x[c]));
+    if constexpr (Gate == gating::before_norm) return x * gate(c);
+    return x;
+  };
+  double sum = 0.0;
+  for (std::int64_t c = 0; c < group.channels; ++c) sum += value(c) * value(c);
+  double const mean = sum / static_cast<double>(group.channels) + static_cast<double>(group.eps);
+  // Only zeros, and eps = 0: any finite scale gives zeros.
+  double const scale = mean == 0.0 ? 0.0 : 1.0 / std::sqrt(mean);
+  for (std::int64_t c = 0; c < group.channels; ++c) {
+    double normed = value(c) * scale * static_cast<double>(group.weight[c]) +
+                    static_cast<double>(group.bias[c]);
+    if constexpr (Gate == gating::after_norm) normed *= gate(c);
+    group.out[c] = static_cast<Element>(static_cast<float>(normed));
+  }
+}
+
 template <gating Gate, class Element>
 void run_group(norm_group<Element> const& group) noexcept {
   pack sums[std::size_t{tuning.sums}];
@@ -87,8 +116,10 @@ void run_group(norm_group<Element> const& group) noexcept {
   pack sum = sums[0];
   for (int i = 1; i < tuning.sums; ++i) sum = sum + sums[i];
   float const mean = sum_of_lanes(sum) / static_cast<float>(group.channels) + group.eps;
-  // Only zeros, and eps = 0: any finite scale gives zeros.
-  pack const scale(mean == 0.0F ? 0.0F : 1.0F / std::sqrt(mean));
+  if (!(mean >= least_mean && mean <= std::numeric_limits<float>::max())) {
+    return run_group_in_double<Gate>(group);
+  }
+  pack const scale(1.0F / std::sqrt(mean));
 
   for_each_pack(group.channels,
                 [&]<bool Full>(std::int64_t c, int count, auto) MAMBATILE_ALWAYS_INLINE {

@@ -65,6 +65,37 @@ TEST_CASE("norm: zeros give zeros, or the bias", "[agreement]") {
   }
 }
 
+// Squares, or gated values, beyond f32's range at either end.
+TEST_CASE("norm: huge and tiny numbers agree", "[agreement]") {
+  struct scales {
+    double x, z;
+    float eps;
+  };
+  for (auto const& [x, z, eps] : {scales{1e20, 2.0, 1e-5F},
+                                  {1e30, 2.0, 0.0F},
+                                  {1e37, 40.0, 1e-5F},
+                                  {1e-12, 2.0, 0.0F},
+                                  {1e-16, 2.0, 0.0F},
+                                  {1e-18, 2.0, 0.0F},
+                                  {1e-30, 2.0, 0.0F},
+                                  {1e-30, 2.0, 1e-38F}}) {
+    for (auto const io : {dtype::f32, dtype::bf16}) {
+      for (int const gate : {0, 1, 2}) {
+        auto trial = plain_trial({5}, 3 * 83);
+        trial.scale = x;
+        trial.z_scale = z;
+        trial.problem.io = io;
+        trial.problem.eps = eps;
+        trial.problem.group_size = 83;
+        trial.problem.has_z = gate != 0;
+        trial.problem.norm_before_gate = gate == 2;
+        INFO("x about " << x << ", gate " << gate);
+        check_norm_trial(trial);
+      }
+    }
+  }
+}
+
 TEST_CASE("norm: options agree in pairs", "[agreement]") {
   std::vector<int> const levels = {3, 2, 3, 2, 4, 4, 3, 2, 2};
   std::uint64_t seed = 200;

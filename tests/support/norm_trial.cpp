@@ -31,7 +31,7 @@ norm_tensors::norm_tensors(norm_trial const& trial) {
   fill(weight, "weight", 1.0);
   if (problem.has_z) {
     z = test_tensor(problem.io, shape, trial.lies);
-    fill(z, "z", 2.0);
+    fill(z, "z", trial.z_scale);
   }
   if (problem.has_bias) {
     bias = test_tensor(problem.bias, {problem.channels});

@@ -16,6 +16,7 @@ struct norm_trial {
   std::uint64_t seed = 1;
   arrangement lies = arrangement::packed;
   double scale = 1.0;  ///< of x
+  double z_scale = 2.0;
   std::int64_t zero_rows_every = 0;
   int threads = 0;
 };
