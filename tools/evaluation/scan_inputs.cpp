@@ -1,43 +1,11 @@
 #include "evaluation/scan_inputs.hpp"
 
 #include <cmath>
-#include <numbers>
+
+#include "evaluation/random_numbers.hpp"
 
 namespace mambatile::evaluation {
 namespace {
-
-class random_numbers {
- public:
-  explicit random_numbers(std::uint64_t seed) : state_(seed) {}
-
-  // In (0, 1]. splitmix64 (Steele, Lea, Flood 2014).
-  float uniform() noexcept {
-    std::uint64_t word = state_ += 0x9e3779b97f4a7c15U;
-    word = (word ^ (word >> 30U)) * 0xbf58476d1ce4e5b9U;
-    word = (word ^ (word >> 27U)) * 0x94d049bb133111ebU;
-    word ^= word >> 31U;
-    return (static_cast<float>(word >> 40U) + 1.0F) * 0x1p-24F;
-  }
-  float uniform(float low, float high) noexcept { return low + (high - low) * uniform(); }
-
-  // Box and Muller's two at a time.
-  float normal() noexcept {
-    if (has_spare_) {
-      has_spare_ = false;
-      return spare_;
-    }
-    float const radius = std::sqrt(-2.0F * std::log(uniform()));
-    float const angle = 2.0F * std::numbers::pi_v<float> * uniform();
-    spare_ = radius * std::sin(angle);
-    has_spare_ = true;
-    return radius * std::cos(angle);
-  }
-
- private:
-  std::uint64_t state_;
-  float spare_ = 0;
-  bool has_spare_ = false;
-};
 
 template <class Next>
 void fill(host_tensor& tensor, Next const& next) {
@@ -72,11 +40,11 @@ scan_inputs::scan_inputs(scan_inputs_request const& request) {
   if (request.with_initial_states) initial_states = host_tensor(request.state, {b, h, p, n});
 
   random_numbers random(request.seed);
-  auto const normal = [&] { return random.normal(); };
-  auto const half_normal = [&] { return 0.5F * random.normal(); };
-  auto const step = [&] { return std::exp(random.uniform(std::log(1e-3F), std::log(1e-1F))); };
+  auto const normal = [&] { return static_cast<float>(random.normal()); };
+  auto const half_normal = [&] { return static_cast<float>(0.5 * random.normal()); };
+  auto const step = [&] { return static_cast<float>(random.log_uniform(1e-3, 1e-1)); };
   for (auto* tensor : {&x, &B, &C}) fill(*tensor, half_normal);
-  fill(A, [&] { return -random.uniform(1.0F, 16.0F); });
+  fill(A, [&] { return static_cast<float>(-random.uniform(1.0, 16.0)); });
   fill(D, normal);
   fill(dt_bias, [&] { return inverse_softplus(step()); });
   auto const biases = dt_bias.elements<float>();
