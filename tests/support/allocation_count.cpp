@@ -8,9 +8,11 @@
 namespace {
 
 std::atomic<std::int64_t> count{0};
+std::atomic<std::int64_t> total_bytes{0};
 
 void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
   ++count;
+  total_bytes += static_cast<std::int64_t>(bytes);
   bytes = std::max<std::size_t>(bytes, 1);
   if (alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return std::malloc(bytes);
   auto const whole = (bytes + alignment - 1) / alignment * alignment;
@@ -25,7 +27,9 @@ void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-std::int64_t mambatile::testing::allocation_count() noexcept { return count; }
+mambatile::testing::allocations mambatile::testing::allocations_so_far() noexcept {
+  return {count, total_bytes};
+}
 
 // Replacements of the global functions, for the whole executable; the array forms call these.
 void* operator new(std::size_t bytes) { return allocate_or_throw(bytes, 1); }
