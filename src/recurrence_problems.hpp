@@ -8,6 +8,7 @@
 
 #include "argument_checks.hpp"
 #include "problem_checks.hpp"
+#include "sequence_rules.hpp"
 
 // What the problems, arguments and rules of chunk_scan and state_update have in common, written
 // once for both.
@@ -16,9 +17,9 @@ namespace mambatile {
 inline namespace v0 {
 namespace detail {
 
-/// Fields for printing and hashing.
+/// Fields for printing, hashing and reading; of a problem that may be const.
 template <class Problem, class Visitor>
-void for_each_recurrence_field(Problem const& problem, Visitor const& visit) {
+void for_each_recurrence_field(Problem& problem, Visitor const& visit) {
   visit("max_batch", problem.max_batch);
   visit("max_seqlen", problem.max_seqlen);
   visit("nheads", problem.nheads);
@@ -41,6 +42,19 @@ void for_each_recurrence_field(Problem const& problem, Visitor const& visit) {
   visit("has_state_source", problem.has_state_source);
   visit("has_state_target", problem.has_state_target);
   visit("threads", problem.threads);
+}
+
+/// The one list of scan_problem's fields.
+template <class Problem, class Visitor>
+void for_each_scan_field(Problem& problem, Visitor const& visit) {
+  for_each_recurrence_field(problem, visit);
+  visit("max_sequences", problem.max_sequences);
+  visit("has_total_decay", problem.has_total_decay);
+  visit("intermediate_every", problem.intermediate_every);
+  visit("pack", problem.pack);
+  visit("math", problem.math);
+  visit("batch_invariant", problem.batch_invariant);
+  visit("chunk_size", problem.chunk_size);
 }
 
 /// Fields that a call's tensors and options give. `arguments` have their token axis.
@@ -90,15 +104,11 @@ void validate_recurrence(problem_checker const& checker, Problem const& problem)
   checker.floating("io", problem.io);
   checker.floating("dt", problem.dt);
   checker.floating("state", problem.state);
+  checker.enumerator("D", problem.D, skip::per_channel);
   checker.limits(problem.dt_limit);
   checker.parameter_type("D_type", problem.D_type, problem.io);
   checker.parameter_type("dt_bias_type", problem.dt_bias_type, problem.io);
-  if (problem.has_state_source && !problem.has_initial_states) {
-    checker.fail("has_state_source = true needs has_initial_states = true, the pool it reads from");
-  }
-  if (problem.has_state_target && !problem.has_final_states) {
-    checker.fail("has_state_target = true needs has_final_states = true, the pool it writes to");
-  }
+  validate_pools(checker, problem);
 }
 
 template <class Problem, class Arguments>

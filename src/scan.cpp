@@ -17,26 +17,10 @@ inline namespace v0 {
 
 MAMBATILE_INSTANTIATE_OPERATOR(scan_problem);
 
-namespace {
-
-// The one list of scan_problem's fields, for printing and hashing.
-template <class Visitor>
-void for_each_field(scan_problem const& problem, Visitor const& visit) {
-  detail::for_each_recurrence_field(problem, visit);
-  visit("max_sequences", problem.max_sequences);
-  visit("has_total_decay", problem.has_total_decay);
-  visit("intermediate_every", problem.intermediate_every);
-  visit("pack", problem.pack);
-  visit("math", problem.math);
-  visit("batch_invariant", problem.batch_invariant);
-  visit("chunk_size", problem.chunk_size);
-}
-
-}  // namespace
-
 std::string to_string(scan_problem const& problem) {
-  return detail::problem_string(
-      problem, [](scan_problem const& each, auto const& visit) { for_each_field(each, visit); });
+  return detail::problem_string(problem, [](scan_problem const& each, auto const& visit) {
+    detail::for_each_scan_field(each, visit);
+  });
 }
 
 scan_problem make_problem(scan_arguments const& arguments, scan_options const& options) {
@@ -51,14 +35,7 @@ scan_problem make_problem(scan_arguments const& arguments, scan_options const& o
   }
   problem.has_total_decay = static_cast<bool>(arguments.total_decay);
   problem.intermediate_every = options.intermediate_every;
-  if (arguments.cu_seqlens) {
-    checker.rank({"cu_seqlens", arguments.cu_seqlens}, 1, "(sequences + 1)");
-    problem.pack = packing::cu_seqlens;
-    problem.max_sequences =
-        arguments.cu_seqlens.extent(0) > 0 ? arguments.cu_seqlens.extent(0) - 1 : 0;
-  } else if (arguments.seq_idx) {
-    problem.pack = packing::seq_idx;
-  }
+  detail::read_packing(checker, arguments, problem);
   problem.math = options.math;
   problem.batch_invariant = options.batch_invariant;
   problem.chunk_size = options.chunk_size;
@@ -71,5 +48,5 @@ scan_problem make_problem(scan_arguments const& arguments, scan_options const& o
 std::size_t std::hash<mambatile::scan_problem>::operator()(
     mambatile::scan_problem const& problem) const noexcept {
   return mambatile::detail::problem_hash(
-      [&](auto const& visit) { mambatile::for_each_field(problem, visit); });
+      [&](auto const& visit) { mambatile::detail::for_each_scan_field(problem, visit); });
 }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "recurrence_problems.hpp"
 #include "support/backend_under_test.hpp"
 
 namespace mambatile::testing {
@@ -16,36 +17,7 @@ namespace {
 // The one list of fields, for printing and parsing.
 template <class Trial, class Visitor>
 void for_each_field(Trial& trial, Visitor const& visit) {
-  auto& problem = trial.problem;
-  visit("batch", problem.max_batch);
-  visit("seqlen", problem.max_seqlen);
-  visit("sequences", problem.max_sequences);
-  visit("nheads", problem.nheads);
-  visit("headdim", problem.headdim);
-  visit("ngroups", problem.ngroups);
-  visit("dstate", problem.dstate);
-  visit("io", problem.io);
-  visit("dt", problem.dt);
-  visit("state", problem.state);
-  visit("D_type", problem.D_type);
-  visit("dt_bias_type", problem.dt_bias_type);
-  visit("dt_softplus", problem.dt_softplus);
-  visit("dt_limit.lo", problem.dt_limit[0]);
-  visit("dt_limit.hi", problem.dt_limit[1]);
-  visit("D", problem.D);
-  visit("z", problem.has_z);
-  visit("dt_bias", problem.has_dt_bias);
-  visit("initial_states", problem.has_initial_states);
-  visit("final_states", problem.has_final_states);
-  visit("state_source", problem.has_state_source);
-  visit("state_target", problem.has_state_target);
-  visit("total_decay", problem.has_total_decay);
-  visit("intermediate_every", problem.intermediate_every);
-  visit("pack", problem.pack);
-  visit("math", problem.math);
-  visit("batch_invariant", problem.batch_invariant);
-  visit("chunk_size", problem.chunk_size);
-  visit("plan_threads", problem.threads);
+  mambatile::detail::for_each_scan_field(trial.problem, visit);
   visit("seed", trial.seed);
   visit("regime", trial.regime);
   visit("lengths", trial.lengths);
@@ -56,7 +28,7 @@ void for_each_field(Trial& trial, Visitor const& visit) {
   visit("one_buffer", trial.one_buffer);
   visit("in_place", trial.in_place);
   visit("spare_capacity", trial.spare_capacity);
-  visit("threads", trial.threads);
+  visit("call_threads", trial.threads);
 }
 
 template <class Field>
