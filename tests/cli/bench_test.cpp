@@ -1,3 +1,4 @@
+#include <array>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -83,7 +84,34 @@ TEST_CASE("cli: bench scan refuses shapes it does not know", "[cli]") {
   auto const run = run_program("bench scan --shape nonsense");
   CHECK(run.status == 2);
   CHECK_THAT(run.err, ContainsSubstring("nonsense") && ContainsSubstring("mamba2-2.7b"));
+  CHECK(run_program("bench scan --shape H0P16G1N24").status == 2);
+  CHECK(run_program("bench update --shape H1P16G1N0").status == 2);
   CHECK(run_program("bench").status == 2);
   CHECK(run_program("bench scan --variant nonsense").status == 2);
   CHECK(run_program(small + "--backend nonsense").status == 3);
+}
+
+TEST_CASE("cli: a number out of bounds is named in a line", "[cli]") {
+  for (auto const& [option, value, least] : {std::array{"--threads", "0", "1"},
+                                             {"--seqlen", "-4", "1"},
+                                             {"--chunk-size", "-1", "0"},
+                                             {"--rounds", "2x", "1"},
+                                             {"--batch", "99999999999999999999", "1"}}) {
+    auto const run = run_program(std::string("bench scan ") + option + "=" + value);
+    CHECK(run.status == 2);
+    CHECK_THAT(run.err, ContainsSubstring(std::string(value) +
+                                          " is not a whole number of at least " + least));
+    CHECK(run.err.size() < 200);
+  }
+}
+
+TEST_CASE("cli: benchmarks report the threads that ran", "[cli]") {
+  for (std::string const command :
+       {"bench scan --shape H3P16G1N24 --seqlen 64", "bench update --shape H3P16G1N24 --hot",
+        "bench conv --shape mamba2-130m --seqlen 4", "bench norm --shape mamba2-130m --seqlen 4"}) {
+    auto const run = run_program(command + " --threads 1000 --rounds 1 --json --backend reference");
+    INFO(command << ": " << run.err);
+    REQUIRE(run.status == 0);
+    CHECK(lines_of(run.out).at(0)["threads"] == 1);
+  }
 }

@@ -11,7 +11,8 @@
 namespace mambatile::evaluation {
 
 /// A packed row-major tensor in host memory of its own, aligned to 64 bytes,
-/// uninitialised. An empty shape is an absent tensor.
+/// uninitialised. An empty shape is an absent tensor. Throws error where all such tensors together
+/// would need more memory than the machine has.
 class host_tensor {
  public:
   host_tensor() = default;
@@ -31,6 +32,7 @@ class host_tensor {
 
  private:
   struct release {
+    std::int64_t bytes;
     void operator()(std::byte* data) const noexcept;
   };
   std::unique_ptr<std::byte, release> memory_;

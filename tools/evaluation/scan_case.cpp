@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <mambatile/errors.hpp>
@@ -110,6 +111,7 @@ scan_case::scan_case(std::filesystem::path const& path, std::optional<dtype> io)
     bool const known = std::ranges::find(known_tensors, tensor.name) != known_tensors.end();
     if (!known) unused_.push_back(tensor.name);
   }
+  check_states_size();
 }
 
 std::vector<std::int64_t> scan_case::final_states_shape() const {
@@ -121,6 +123,43 @@ std::vector<std::int64_t> scan_case::final_states_shape() const {
                         ? std::max<std::int64_t>(inputs_.cu_seqlens.extent(0) - 1, 0)
                         : inputs_.x.extent(0);
   return {rows, inputs_.x.extent(2), inputs_.x.extent(3), inputs_.B.extent(3)};
+}
+
+// A state is made for each sequence, with tokens or without: sizes that cost a file nothing must
+// not cost the reader gigabytes.
+void scan_case::check_states_size() const {
+  if (inputs_.x.rank != 4 || inputs_.B.rank != 4) return;  // refused later, by name
+  constexpr std::int64_t always_fine = std::int64_t{256} << 20U;
+  constexpr std::int64_t most_for_a_byte = 4096;  // a token has dstate times its x in a state
+  auto bytes = static_cast<std::int64_t>(size_of(state_type()));
+  bool fits = true;
+  for (auto const extent : final_states_shape()) {
+    fits = fits && !__builtin_mul_overflow(bytes, extent, &bytes);
+  }
+  std::int64_t stored = 0;
+  for (auto const& tensor : file_.tensors()) {
+    stored += static_cast<std::int64_t>(tensor.bytes.size());
+  }
+  bytes = std::max(bytes, final_states_shape().front());
+  if (fits && (bytes <= always_fine || bytes / most_for_a_byte <= stored)) return;
+  throw file_error(fmt::format(
+      "{}: x {} and B {} ask for final states of shape ({}), out of proportion to the {} bytes of "
+      "tensors in the file",
+      file_.name(), shape_string(inputs_.x), shape_string(inputs_.B),
+      fmt::join(final_states_shape(), ", "), stored));
+}
+
+std::vector<bool> scan_case::written_states() const {
+  std::vector<bool> written(static_cast<std::size_t>(final_states_shape().front()),
+                            !inputs_.state_target);
+  for (std::int64_t row = 0; inputs_.state_target && row < inputs_.state_target.extent(0); ++row) {
+    auto const slot = static_cast<std::int32_t const*>(
+        inputs_.state_target.data)[row * inputs_.state_target.stride(0)];
+    if (slot >= 0 && static_cast<std::size_t>(slot) < written.size()) {
+      written[static_cast<std::size_t>(slot)] = true;
+    }
+  }
+  return written;
 }
 
 std::int64_t scan_case::written_seqlen() const noexcept {

@@ -36,6 +36,8 @@ class scan_case {
   }
   /// Shape of final_states.
   [[nodiscard]] std::vector<std::int64_t> final_states_shape() const;
+  /// Of each row of final_states, whether the scan writes it: in a pool, the slots in state_target.
+  [[nodiscard]] std::vector<bool> written_states() const;
   /// Tokens that belong to a sequence; those of padding do not.
   [[nodiscard]] std::int64_t tokens() const noexcept;
   /// Tokens of a row that the scan writes: all but what lies beyond the last of cu_seqlens.
@@ -57,6 +59,7 @@ class scan_case {
   [[nodiscard]] const_tensor_view load_parameter(std::string const& name);
   [[nodiscard]] dtype stored_io() const;
   void read_metadata();
+  void check_states_size() const;
 
   safetensors_file file_;
   std::vector<host_tensor> converted_;

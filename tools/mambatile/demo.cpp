@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -67,28 +68,44 @@ exit_status demo(settings const& chosen) {
       fmt::print("{}: not available: {}\n", on->name(), available.reason);
     }
   }
+  std::int64_t refusals = 0;
   progress shown("demo", static_cast<std::int64_t>(files.size()));
   for (auto const& file : files) {
-    evaluation::scan_case const what(file, chosen.io);
-    for (auto const* on : compiled_backends()) {
-      if (!on->is_available()) continue;
-      std::string const name = file.stem().string();
+    std::string const name = file.stem().string();
+    auto const refuse = [&](std::string const& io, std::string const& on, char const* reason) {
+      ++refusals;
+      results.add({name, io, on, reason, "-", "-", "NO"});
+    };
+    try {
+      evaluation::scan_case const what(file, chosen.io);
       std::string const io(to_string(what.io()));
-      std::string const backend_name(on->name());
-      try {
-        auto const run = run_scan(what, *on, what.options(), chosen.repeat);
-        ++(run.pass() ? passed : failed);
-        results.add({name, io, backend_name, run.plan, fmt::format("{:.3f}", run.ms),
-                     run.has_expectation() ? error_text(run) : "-", run.pass() ? "yes" : "NO"});
-      } catch (unsupported const& reason) {
-        ++skipped;
-        results.add({name, io, backend_name, reason.what(), "-", "-", "-"});
+      for (auto const* on : compiled_backends()) {
+        if (!on->is_available()) continue;
+        std::string const backend_name(on->name());
+        try {
+          auto const run = run_scan(what, *on, what.options(), chosen.repeat);
+          ++(run.pass() ? passed : failed);
+          results.add({name, io, backend_name, run.plan, fmt::format("{:.3f}", run.ms),
+                       run.has_expectation() ? error_text(run) : "-", run.pass() ? "yes" : "NO"});
+        } catch (unsupported const& reason) {
+          ++skipped;
+          results.add({name, io, backend_name, reason.what(), "-", "-", "-"});
+        } catch (error const& reason) {
+          refuse(io, backend_name, reason.what());
+        } catch (std::bad_alloc const&) {
+          refuse(io, backend_name, "not enough memory");
+        }
       }
+    } catch (error const& reason) {
+      refuse("-", "-", reason.what());
+    } catch (std::bad_alloc const&) {
+      refuse("-", "-", "not enough memory");
     }
     shown.step();
   }
-  fmt::print("{}{} passed, {} failed, {} skipped\n", results.text(), passed, failed, skipped);
-  return failed == 0 ? success : beyond_tolerance;
+  fmt::print("{}{} passed, {} failed, {} skipped\n", results.text(), passed, failed + refusals,
+             skipped);
+  return failed != 0 ? beyond_tolerance : refusals != 0 ? refused : success;
 }
 
 }  // namespace
@@ -103,7 +120,7 @@ void add_demo_command(CLI::App& program, exit_status& status) {
   add_dtype_option(*command, "--io", "Convert x, z, B, C to this type (default: as stored)",
                    [chosen](dtype type) { chosen->io = type; });
   command->add_option("--repeat", chosen->repeat, "Timed calls each")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("N");
   command->callback([chosen, &status] { status = demo(*chosen); });
 }

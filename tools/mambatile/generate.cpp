@@ -114,7 +114,7 @@ void generate(settings const& chosen) {
   auto const prompts = prompts_of(chosen);
   check_states(chosen, prompts.size());
   auto const stored = checkpoint::open(chosen.checkpoint, [](std::string_view remark) {
-    fmt::print(stderr, "mambatile: {}\n", remark);
+    fmt::print(stderr, "mambatile: {}\n", printable(remark));
   });
   model runs(stored, chosen_backend(chosen.backend), chosen.options);
   model_cache cache(runs, static_cast<std::int64_t>(prompts.size()));
@@ -181,8 +181,7 @@ void add_generate_command(CLI::App& program) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--ids-file", chosen->ids_file, "A file with the ids of a sequence a line");
-  command->add_option("-n,--count", chosen->count, "Tokens to generate")
-      ->check(CLI::NonNegativeNumber);
+  command->add_option("-n,--count", chosen->count, "Tokens to generate")->check(at_least(0));
   command->add_option("--temperature", chosen->sampling.temperature, "0 takes the likeliest token");
   command->add_option("--top-k", chosen->sampling.top_k, "Only the k likeliest; 0 takes all");
   command->add_option("--top-p", chosen->sampling.top_p, "Only the likeliest that sum to p");
@@ -193,7 +192,7 @@ void add_generate_command(CLI::App& program) {
   add_dtype_option(*command, "--state", "Type of SSM states: f32, bf16 or f16",
                    [chosen](dtype type) { chosen->options.state = type; });
   command->add_option("--threads", chosen->options.threads, "Most threads; 0 takes all")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command->add_option("--state-in", chosen->state_in, "Go on from a saved state");
   command->add_option("--state-out", chosen->state_out, "Save the state reached");
   command->callback([chosen] { generate(*chosen); });

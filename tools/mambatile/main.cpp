@@ -1,11 +1,15 @@
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <new>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
 #include <mambatile/mambatile.hpp>
 
 #include "command.hpp"
+#include "text.hpp"
 
 int main(int count, char** arguments) {
   using namespace mambatile::program;
@@ -31,10 +35,19 @@ int main(int count, char** arguments) {
   } catch (CLI::ParseError const& problem) {
     return program.exit(problem) == 0 ? success : usage_error;
   } catch (mambatile::error const& problem) {
-    fmt::print(stderr, "mambatile: {}\n", problem.what());
+    fmt::print(stderr, "mambatile: {}\n", printable(problem.what()));
+    return refused;
+  } catch (std::bad_alloc const&) {
+    fmt::print(stderr, "mambatile: there is not enough memory for what was asked\n");
+    return refused;
+  } catch (std::length_error const&) {
+    fmt::print(stderr, "mambatile: what was asked has sizes beyond any memory\n");
+    return refused;
+  } catch (std::filesystem::filesystem_error const& problem) {
+    fmt::print(stderr, "mambatile: {}\n", printable(problem.what()));
     return refused;
   } catch (std::exception const& problem) {
-    fmt::print(stderr, "mambatile: internal error: {}\n", problem.what());
+    fmt::print(stderr, "mambatile: internal error: {}\n", printable(problem.what()));
     return internal_error;
   }
 }

@@ -3,8 +3,12 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace mambatile::program {
 
@@ -28,6 +32,17 @@ void add_dtype_option(CLI::App& command, std::string const& name, std::string co
           help)
       ->check(CLI::IsMember({"f32", "bf16", "f16"}))
       ->type_name("TYPE");
+}
+
+CLI::Validator at_least(std::int64_t least) {
+  return {[least](std::string const& text) {
+            std::int64_t value = 0;
+            auto const* const end = text.data() + text.size();
+            auto const [stop, problem] = std::from_chars(text.data(), end, value);
+            if (problem == std::errc() && stop == end && value >= least) return std::string();
+            return fmt::format("{} is not a whole number of at least {}", text, least);
+          },
+          fmt::format(">={}", least)};
 }
 
 void add_products_option(CLI::App& command, products& math) {

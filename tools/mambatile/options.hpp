@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -22,6 +23,9 @@ void add_backend_option(CLI::App& command, std::string& name);
 /// Adds an option that takes "f32", "bf16" or "f16" and hands it on.
 void add_dtype_option(CLI::App& command, std::string const& name, std::string const& help,
                       std::function<void(dtype)> set);
+
+/// Takes a whole number of at least this much.
+[[nodiscard]] CLI::Validator at_least(std::int64_t least);
 
 /// Adds `--products`, which takes "accurate" or "tf32".
 void add_products_option(CLI::App& command, products& math);

@@ -67,13 +67,13 @@ void print_json(settings const& chosen, evaluation::scan_case const& what, backe
       {"final_states", to_json(run.final_states_error)},
       {"pass", run.has_expectation() ? nlohmann::ordered_json(run.pass()) : nullptr},
   };
-  fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  fmt::print("{}\n", line.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
 void print_text(settings const& chosen, evaluation::scan_case const& what, scan_run const& run) {
   auto const shape = [](const_tensor_view const& view) { return shape_string(view); };
-  fmt::print("{:<14}{} {} {}, B {}\n", "input", chosen.input.string(), to_string(what.io()),
-             shape(what.inputs().x), shape(what.inputs().B));
+  fmt::print("{:<14}{} {} {}, B {}\n", "input", printable(chosen.input.string()),
+             to_string(what.io()), shape(what.inputs().x), shape(what.inputs().B));
   fmt::print("{:<14}{}\n", "plan", run.plan);
   fmt::print("{:<14}{:.3f} ms", "time", run.ms);
   if (chosen.repeat > 1) {
@@ -86,9 +86,10 @@ void print_text(settings const& chosen, evaluation::scan_case const& what, scan_
   print_error("final_states", run.final_states_error);
   if (!run.has_expectation()) fmt::print("{:<14}none in the file, nothing compared\n", "expected");
   for (auto const& name : what.unused_tensors()) {
-    fmt::print("{:<14}tensor '{}' has no part in a scan\n", "note", name);
+    fmt::print("{:<14}tensor '{}' has no part in a scan\n", "note", printable(name));
   }
-  if (!chosen.output.empty()) fmt::print("{:<14}{}\n", "written", chosen.output.string());
+  if (!chosen.output.empty())
+    fmt::print("{:<14}{}\n", "written", printable(chosen.output.string()));
 }
 
 void write_result(std::filesystem::path const& path, backend const& on, scan_run const& run) {
@@ -138,13 +139,13 @@ void add_scan_command(CLI::App& program, exit_status& status) {
   command
       ->add_option("--chunk-size", chosen->chunk_size,
                    "Chunk to work in, 0 = the plan chooses (default: the file's hint)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->type_name("Q");
   command->add_option("--threads", chosen->threads, "Threads on the CPU (default: all)")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("N");
   command->add_option("--repeat", chosen->repeat, "Timed calls")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("N");
   command->add_flag("--json", chosen->json, "Print one JSON object");
   command->callback([chosen, &status] { status = scan(*chosen); });

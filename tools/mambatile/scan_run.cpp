@@ -29,13 +29,51 @@ void clear_unwritten(host_tensor& out, std::int64_t written) {
               static_cast<std::size_t>(rest * view.stride(1)) * element);
 }
 
-std::optional<compared> compare_with(const_tensor_view const& expected, const_tensor_view got,
-                                     std::int64_t written_seqlen, unsigned slices,
-                                     evaluation::error_limits const& limits) {
+// Slots of a pool that no row writes hold what the pool held before, or zeros.
+void fill_unwritten(host_tensor& states, std::vector<bool> const& written,
+                    const_tensor_view const& before) {
+  auto const view = states.view();
+  bool const same = before && before.type == view.type && before.rank == view.rank &&
+                    before.extents == view.extents;
+  auto const slot_bytes = static_cast<std::size_t>(view.stride(0)) * size_of(view.type);
+  for (std::size_t slot = 0; slot < written.size(); ++slot) {
+    if (written[slot]) continue;
+    auto* const to = static_cast<std::byte*>(view.data) + slot * slot_bytes;
+    if (same) {
+      std::memcpy(to, static_cast<std::byte const*>(before.data) + slot * slot_bytes, slot_bytes);
+    } else {
+      std::memset(to, 0, slot_bytes);
+    }
+  }
+}
+
+std::optional<compared> compare_states(evaluation::scan_case const& what,
+                                       const_tensor_view const& got,
+                                       evaluation::error_limits const& limits) {
+  auto const& expected = what.expected_final_states();
   if (!expected) return std::nullopt;
-  auto want = expected;
-  if (slices == evaluation::out_slices) got.extents[1] = want.extents[1] = written_seqlen;
-  return compared{evaluation::compare(got, want, slices), limits};
+  compared result{{}, limits};
+  auto const written = what.written_states();
+  for (std::size_t slot = 0; slot < written.size(); ++slot) {
+    if (!written[slot]) continue;
+    auto const one = [&](const_tensor_view view) {
+      view.extents[0] = 1;
+      view.data = static_cast<std::byte const*>(view.data) +
+                  slot * static_cast<std::size_t>(view.stride(0)) * size_of(view.type);
+      return view;
+    };
+    result.error = result.error.combined_with(
+        evaluation::compare(one(got), one(expected), evaluation::state_slices));
+  }
+  return result;
+}
+
+std::optional<compared> compare_out(evaluation::scan_case const& what, const_tensor_view got,
+                                    evaluation::error_limits const& limits) {
+  auto want = what.expected_out();
+  if (!want) return std::nullopt;
+  got.extents[1] = want.extents[1] = what.written_seqlen();
+  return compared{evaluation::compare(got, want, evaluation::out_slices), limits};
 }
 
 void check_expectation(char const* name, const_tensor_view const& expected,
@@ -60,6 +98,7 @@ scan_run run_scan(evaluation::scan_case const& what, backend const& on, scan_opt
   poison(run.out);
   poison(run.final_states);
   clear_unwritten(run.out, what.written_seqlen());
+  fill_unwritten(run.final_states, what.written_states(), inputs.initial_states);
 
   device const where{on.kind(), 0};
   queue const queue{where};
@@ -99,10 +138,8 @@ scan_run run_scan(evaluation::scan_case const& what, backend const& on, scan_opt
 
   auto const limits = evaluation::limits_of_scan(
       {on.name(), what.io(), what.state_type(), options.math, what.regime()});
-  run.out_error = compare_with(what.expected_out(), run.out.view(), what.written_seqlen(),
-                               evaluation::out_slices, limits.out);
-  run.final_states_error = compare_with(what.expected_final_states(), run.final_states.view(), 0,
-                                        evaluation::state_slices, limits.states);
+  run.out_error = compare_out(what, run.out.view(), limits.out);
+  run.final_states_error = compare_states(what, run.final_states.view(), limits.states);
   return run;
 }
 

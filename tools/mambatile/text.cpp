@@ -35,10 +35,33 @@ std::string bytes_text(double bytes) {
   return with_unit(bytes, 1024, {"B", "KiB", "MiB", "GiB", "TiB"});
 }
 
+std::string printable(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    auto const byte = static_cast<unsigned char>(text[i]);
+    // U+0080 to U+009F are control characters too; in UTF-8, 0xc2 and one byte more.
+    bool const upper =
+        byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if (byte < 0x20 || byte == 0x7f) {
+      result += fmt::format("\\x{:02x}", byte);
+    } else if (upper) {
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[++i]));
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
 std::string count_text(double count) {
   auto text = with_unit(count, 1000, {"", "k", "M", "G", "T"});
   if (text.back() == ' ') text.pop_back();
   return text;
+}
+
+void table::add(std::vector<std::string> row) {
+  for (auto& cell : row) cell = printable(cell);
+  rows_.push_back(std::move(row));
 }
 
 std::string table::text() const {

@@ -12,6 +12,10 @@ namespace mambatile::program {
 /// "512 B", "1.50 MiB".
 [[nodiscard]] std::string bytes_text(double bytes);
 
+/// Text from outside (names in a file, paths) for a terminal: control characters as \\x1b, the
+/// rest as it is.
+[[nodiscard]] std::string printable(std::string_view text);
+
 /// "12.3 M", "45.6 k".
 [[nodiscard]] std::string count_text(double count);
 
@@ -19,7 +23,7 @@ namespace mambatile::program {
 class table {
  public:
   explicit table(std::vector<std::string> heading) { rows_.push_back(std::move(heading)); }
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void add(std::vector<std::string> row);
   /// Columns named here are set flush right.
   void align_right(std::vector<std::size_t> columns) { right_ = std::move(columns); }
   [[nodiscard]] std::string text() const;

@@ -53,6 +53,7 @@ std::function<void()> planned_call(backend const& on, Problem const& problem,
                                    bench_record& record) {
   auto const plan = on.plan(problem);
   record.plan = plan.description();
+  record.threads = threads_of(plan, record.threads);
   record.workspace_bytes = plan.workspace_bytes();
   auto const memory =
       std::make_shared<buffer>(on.allocate({}, std::max<std::size_t>(plan.workspace_bytes(), 1)));
@@ -135,7 +136,7 @@ bench_record bench_conv_cell(layer_settings const& chosen, std::string const& na
                            .weight = weight.view(),
                            .bias = bias.view(),
                            .initial_states = states.view(),
-                           .threads = threads});
+                           .threads = record.threads});
     peer = [&] { theirs->run(); };
   }
   time_record(chosen, call, static_cast<std::int64_t>(x.bytes()), peer, record);

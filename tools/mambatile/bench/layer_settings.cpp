@@ -17,20 +17,20 @@ void add_layer_options(CLI::App& command, layer_settings& chosen) {
       ->type_name("NAME,...");
   command.add_option("--seqlen", chosen.seqlens, "Tokens a row (default: 2048)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("T,...");
   command.add_option("--batch", chosen.batch, "Rows (default: 1)")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("B");
   command.add_option("--threads", chosen.threads, "Threads (default: all)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("N,...");
   add_backend_option(command, chosen.backend);
   add_dtype_option(command, "--io", "Type of activations (default: f32)",
                    [&chosen](dtype type) { chosen.io = type; });
   command.add_option("--rounds", chosen.rounds, "Timed rounds (default: 20)")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("N");
   command.add_flag("--json", chosen.json, "Print one JSON object a line");
 }

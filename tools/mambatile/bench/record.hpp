@@ -26,7 +26,7 @@ struct bench_record {
   std::string variant = "plain";
   std::int64_t batch = 0;
   std::int64_t seqlen = 0;
-  int threads = 0;
+  int threads = 0;  ///< that ran
   dtype io = dtype::f32;
   double ms = 0;  ///< median
   double ms_min = 0;
@@ -53,6 +53,12 @@ struct bench_record {
     return gflops() / peak_gflops;
   }
 };
+
+/// Threads that a plan's calls run on, of those that were asked for.
+template <class Plan>
+[[nodiscard]] int threads_of(Plan const& plan, int asked) {
+  return plan.threads() > 0 ? plan.threads() : asked;
+}
 
 /// One JSON object a line.
 void print_json(bench_record const& record);

@@ -110,11 +110,13 @@ class cell {
       on_host = on_host && on->kind() == device_kind::host;
       for (auto const& variant : chosen_.variants) add(*on, variant);
     }
-    if (on_host) add_ggml();
-    double const before = on_host ? benchmark::fma_peak_gflops(threads_) : 0;
+    int threads = 0;
+    for (auto const& record : records_) threads = std::max(threads, record.threads);
+    if (on_host) add_ggml(threads);
+    double const before = on_host ? benchmark::fma_peak_gflops(threads) : 0;
     auto const times = benchmark::time_interleaved(
         candidates_, {.least_rounds = chosen_.rounds, .most_rounds = chosen_.rounds});
-    double const after = on_host ? benchmark::fma_peak_gflops(threads_) : 0;
+    double const after = on_host ? benchmark::fma_peak_gflops(threads) : 0;
     for (std::size_t i = 0; i < records_.size(); ++i) {
       auto& record = records_[i];
       record.ms = times[i].median;
@@ -152,7 +154,7 @@ class cell {
     record.variant = variant;
     record.batch = request_.batch;
     record.seqlen = request_.seqlen;
-    record.threads = threads_;
+    record.threads = threads_of(scan.plan(), threads_);
     record.io = chosen_.io;
     record.workspace_bytes = scan.plan().workspace_bytes();
     // What no chunk size removes: reading the state and updating it, 2 N P each.
@@ -161,9 +163,9 @@ class cell {
     record.tensor_bytes = work.tensor_bytes();
   }
 
-  void add_ggml() {
+  void add_ggml(int threads) {
     if (plain_ == nullptr) return;
-    ggml_ = ggml_beside(chosen_, *plain_, threads_);
+    ggml_ = ggml_beside(chosen_, *plain_, threads);
     if (ggml_) candidates_.emplace_back([this] { ggml_->run(); });
   }
 
@@ -219,14 +221,14 @@ void add_bench_scan_command(CLI::App& bench) {
       ->type_name("NAME,...");
   command->add_option("--seqlen", chosen->seqlens, "Tokens a row (default: 2048)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("T,...");
   command->add_option("--batch", chosen->batch, "Rows (default: the shape's)")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("B");
   command->add_option("--threads", chosen->threads, "Threads on the CPU (default: all)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("N,...");
   command->add_option("--backend", chosen->backends, "Backends, timed in turn")
       ->delimiter(',')
@@ -241,10 +243,10 @@ void add_bench_scan_command(CLI::App& bench) {
                    [chosen](dtype type) { chosen->state = type; });
   add_products_option(*command, chosen->math);
   command->add_option("--chunk-size", chosen->chunk_size, "Chunk to work in (default: the plan's)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->type_name("Q");
   command->add_option("--rounds", chosen->rounds, "Timed rounds (default: 20)")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("N");
   command->add_flag("--json", chosen->json, "Print one JSON object a line");
   command->callback([chosen] { bench_scan(*chosen); });

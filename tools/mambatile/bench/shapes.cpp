@@ -1,5 +1,6 @@
 #include "bench/shapes.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,8 @@ evaluation::scan_shape bench_shape(std::string const& name) {
   // Sizes of one's own.
   if (std::sscanf(name.c_str(), "H%ldP%ldG%ldN%ld%n", &shape.nheads, &shape.headdim, &shape.ngroups,
                   &shape.dstate, &length) == 4 &&
-      static_cast<std::size_t>(length) == name.size()) {
+      static_cast<std::size_t>(length) == name.size() &&
+      std::min({shape.nheads, shape.headdim, shape.ngroups, shape.dstate}) >= 1) {
     return shape;
   }
   std::vector<std::string_view> names;

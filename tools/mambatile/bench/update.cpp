@@ -113,12 +113,14 @@ bench_record run(settings const& chosen, backend const& on, evaluation::scan_sha
                              : std::int64_t{64} << 20;
   auto const layers = chosen.hot ? 1 : std::max<std::int64_t>(4, 2 * cache / bytes + 1);
   layered_update const call(on, shape, chosen, batch, layers, threads);
+  auto const ran = threads_of(call.plan(), threads);
   std::vector<std::function<void()>> candidates = {[&] { call(); }};
   // The roof: the same bytes, read and written in place by a plain loop, in the same rounds.
-  std::vector<float> plain;
+  evaluation::host_tensor plain;
   if (on_host) {
-    plain.assign(static_cast<std::size_t>(bytes * layers) / sizeof(float), 1.0F);
-    candidates.emplace_back([&] { benchmark::update_in_place(plain, threads); });
+    plain = evaluation::host_tensor(dtype::f32, {bytes * layers / 4});
+    std::ranges::fill(plain.elements<float>(), 1.0F);
+    candidates.emplace_back([&] { benchmark::update_in_place(plain.elements<float>(), ran); });
   }
   auto const times = benchmark::time_interleaved(
       candidates, {.least_rounds = chosen.rounds, .most_rounds = chosen.rounds});
@@ -132,7 +134,7 @@ bench_record run(settings const& chosen, backend const& on, evaluation::scan_sha
   if (chosen.hot) record.variant = "hot";
   record.batch = batch;
   record.seqlen = chosen.tokens;
-  record.threads = threads;
+  record.threads = ran;
   record.io = chosen.io;
   record.ms = each(times[0].median);
   record.ms_min = each(times[0].minimum);
@@ -175,14 +177,14 @@ void add_bench_update_command(CLI::App& bench) {
       ->type_name("NAME,...");
   command->add_option("--batch", chosen->batches, "Rows (default: 1)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("B,...");
   command->add_option("--tokens", chosen->tokens, "Tokens a row (default: 1)")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("K");
   command->add_option("--threads", chosen->threads, "Threads on the CPU (default: all)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("N,...");
   add_backend_option(*command, chosen->backend);
   add_dtype_option(*command, "--io", "Type of x, B, C, out (default: f32)",
@@ -191,7 +193,7 @@ void add_bench_update_command(CLI::App& bench) {
                    [chosen](dtype type) { chosen->state = type; });
   command->add_flag("--hot", chosen->hot, "One layer's state again and again, in the caches");
   command->add_option("--rounds", chosen->rounds, "Timed rounds (default: 20)")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->type_name("N");
   command->add_flag("--json", chosen->json, "Print one JSON object a line");
   command->callback([chosen] { bench_update(*chosen); });
