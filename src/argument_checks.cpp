@@ -13,6 +13,7 @@
 
 #include <mambatile/errors.hpp>
 
+#include "enumerator_text.hpp"
 #include "overlap.hpp"
 
 namespace mambatile {
@@ -93,7 +94,7 @@ void argument_checker::tensor(named_tensor const& tensor, dtype type,
                      tensor.name, shape_string(view)));
   }
   if (view.type != type) {
-    fail(fmt::format("{} has type {}; expected {}", tensor.name, to_string(view.type),
+    fail(fmt::format("{} has type {}; expected {}", tensor.name, enumerator_text(view.type),
                      to_string(type)));
   }
   if (view.where != where_) {
@@ -173,6 +174,21 @@ void argument_checker::disjoint_or_identical(named_tensor const& output,
         fmt::format("{} overlaps {} without being the identical view; update in place, or keep "
                     "them apart",
                     output.name, other.name));
+  }
+}
+
+void argument_checker::overlaps(std::span<named_tensor const> outputs,
+                                std::span<named_tensor const> inputs) const {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    distinct_elements(outputs[i]);
+    for (auto const& input : inputs) {
+      if (outputs[i].name == "final_states" && input.name == "initial_states") {
+        disjoint_or_identical(outputs[i], input);
+      } else {
+        disjoint(outputs[i], input);
+      }
+    }
+    for (std::size_t j = 0; j < i; ++j) disjoint(outputs[i], outputs[j]);
   }
 }
 

@@ -63,6 +63,10 @@ class argument_checker {
   /// As disjoint, but the identical view is fine.
   void disjoint_or_identical(named_tensor const& output, named_tensor const& other) const;
 
+  /// Every output distinct in itself and disjoint from all else; final_states may be the identical
+  /// view as initial_states. Absent tensors overlap nothing.
+  void overlaps(std::span<named_tensor const> outputs, std::span<named_tensor const> inputs) const;
+
   [[noreturn]] void fail(std::string const& what) const;
   [[noreturn]] void fail_unsupported(std::string const& what) const;
 

@@ -8,6 +8,7 @@
 #include "conv1d_forms.hpp"
 #include "operator_plan.hpp"
 #include "problem_fields.hpp"
+#include "sequence_rules.hpp"
 
 namespace mambatile {
 inline namespace v0 {
@@ -74,23 +75,18 @@ Problem shared_problem(Arguments const& arguments, const_tensor_view const& x) {
   if (problem.has_bias) problem.bias = arguments.bias.type;
   problem.has_initial_states = static_cast<bool>(arguments.initial_states);
   problem.has_final_states = static_cast<bool>(arguments.final_states);
-  for (const_tensor_view const& states :
-       {arguments.initial_states, const_tensor_view(arguments.final_states)}) {
-    if (!states) continue;
-    problem.state = states.type;
-    problem.state_len = states.extent(states.rank - 1);
+  for (detail::named_tensor const& states :
+       {detail::named_tensor{"initial_states", arguments.initial_states},
+        {"final_states", arguments.final_states}}) {
+    if (!states.view) continue;
+    if (states.view.rank != 4) checker.rank(states, 3, "(rows, channels, state_len)");
+    problem.state = states.view.type;
+    problem.state_len = states.view.extent(states.view.rank - 1);
   }
   problem.has_state_source = static_cast<bool>(arguments.state_source);
   problem.has_state_target = static_cast<bool>(arguments.state_target);
   problem.circular = static_cast<bool>(arguments.cache_seqlens);
-  if (arguments.cu_seqlens) {
-    checker.rank({"cu_seqlens", arguments.cu_seqlens}, 1, "(sequences + 1)");
-    problem.pack = packing::cu_seqlens;
-    problem.max_sequences =
-        arguments.cu_seqlens.extent(0) > 0 ? arguments.cu_seqlens.extent(0) - 1 : 0;
-  } else if (arguments.seq_idx) {
-    problem.pack = packing::seq_idx;
-  }
+  detail::read_packing(checker, arguments, problem);
   return problem;
 }
 

@@ -15,6 +15,7 @@
 #include "operator_checks.hpp"
 #include "overlap.hpp"
 #include "problem_checks.hpp"
+#include "sequence_rules.hpp"
 #include "state_ends.hpp"
 
 // Written once, for the update; a causal_conv1d is checked as the update that it is, under its own
@@ -32,7 +33,7 @@ void validate_as_update(std::string_view operator_name, problem_type const& prob
   problem_checker const checker(operator_name);
   checker.not_negative("max_batch", problem.max_batch);
   checker.not_negative("max_seqlen", problem.max_seqlen);
-  checker.not_negative("max_sequences", problem.max_sequences);
+  validate_packing(checker, problem);
   checker.not_negative("max_targets", problem.max_targets);
   checker.not_negative("channels", problem.channels);
   checker.not_negative("state_len", problem.state_len);
@@ -47,6 +48,7 @@ void validate_as_update(std::string_view operator_name, problem_type const& prob
   checker.parameter_type("weight", problem.weight, problem.io);
   checker.parameter_type("bias", problem.bias, problem.io);
   checker.parameter_type("state", problem.state, problem.io);
+  checker.enumerator("act", problem.act, activation::silu);
 
   bool const has_states = problem.has_initial_states || problem.has_final_states;
   if (has_states && problem.state_len < problem.width - 1) {
@@ -59,12 +61,7 @@ void validate_as_update(std::string_view operator_name, problem_type const& prob
   if (problem.circular && problem.state_len < 1) {
     checker.fail("state_len = 0, but a ring (circular = true) needs at least one column");
   }
-  if (problem.has_state_source && !problem.has_initial_states) {
-    checker.fail("has_state_source = true needs has_initial_states = true, the pool it reads from");
-  }
-  if (problem.has_state_target && !problem.has_final_states) {
-    checker.fail("has_state_target = true needs has_final_states = true, the pool it writes to");
-  }
+  validate_pools(checker, problem);
   if (problem.has_num_accepted && !problem.has_initial_states) {
     checker.fail("has_num_accepted = true needs has_initial_states = true, what it goes back in");
   }
@@ -81,22 +78,7 @@ void validate_as_update(std::string_view operator_name, problem_type const& prob
     checker.fail(
         fmt::format("max_targets = {} belongs to per_token_target = true", problem.max_targets));
   }
-  if (problem.skip_padding &&
-      !(problem.has_state_source && problem.has_state_target == problem.has_final_states)) {
-    checker.fail(
-        "skip_padding = true needs has_state_source = true, and has_state_target = true where "
-        "states are written: a row is padding where all its slots are -1");
-  }
-  if (problem.pack == packing::cu_seqlens && problem.max_batch > 1) {
-    checker.fail(
-        fmt::format("max_batch = {}, but packed sequences (pack = cu_seqlens) lie in one "
-                    "row",
-                    problem.max_batch));
-  }
-  if (problem.pack != packing::cu_seqlens && problem.max_sequences != 0) {
-    checker.fail(fmt::format("max_sequences = {} belongs to pack = cu_seqlens, but pack = {}",
-                             problem.max_sequences, to_string(problem.pack)));
-  }
+  validate_skip_padding(checker, problem);
 }
 
 std::size_t check_bytes_as_update(problem_type const& problem, device where) {
@@ -120,10 +102,7 @@ void check_presence(argument_checker const& checker, problem_type const& problem
   flag("cache_seqlens", arguments.cache_seqlens, "circular", problem.circular);
   flag("num_accepted", arguments.num_accepted, "has_num_accepted", problem.has_num_accepted);
   flag("num_previous", arguments.num_previous, "has_num_previous", problem.has_num_previous);
-  auto const pack = to_string(problem.pack);
-  checker.presence({"cu_seqlens", arguments.cu_seqlens}, problem.pack == packing::cu_seqlens,
-                   "pack", pack);
-  checker.presence({"seq_idx", arguments.seq_idx}, problem.pack == packing::seq_idx, "pack", pack);
+  check_packing_presence(checker, problem, arguments);
 }
 
 void check_overlaps(argument_checker const& checker, arguments_type const& arguments) {
@@ -140,19 +119,9 @@ void check_overlaps(argument_checker const& checker, arguments_type const& argum
       {"num_previous", arguments.num_previous},
       {"initial_states", arguments.initial_states},
   }};
-  named_tensor const out{"out", arguments.out};
-  named_tensor const final_states{"final_states", arguments.final_states};
-  checker.distinct_elements(out);
-  checker.distinct_elements(final_states);
-  checker.disjoint(out, final_states);
-  for (auto const& input : inputs) {
-    checker.disjoint(out, input);
-    if (input.name == "initial_states") {
-      checker.disjoint_or_identical(final_states, input);
-    } else {
-      checker.disjoint(final_states, input);
-    }
-  }
+  std::array<named_tensor, 2> const outputs = {
+      {{"out", arguments.out}, {"final_states", arguments.final_states}}};
+  checker.overlaps(outputs, inputs);
 }
 
 struct previous_tokens {
@@ -214,8 +183,11 @@ void check_speculation(argument_checker const& checker, problem_type const& prob
   }
 }
 
-void check_indices(argument_checker const& checker, problem_type const& problem,
-                   arguments_type const& arguments, std::int64_t rows, workspace_view scratch) {
+void check_indices_as_update(std::string_view operator_name, problem_type const& problem,
+                             arguments_type arguments, void* scratch) {
+  argument_checker const checker(operator_name, device{});
+  arguments.x = with_token_axis(arguments.x);
+  auto const rows = rows_of(problem, arguments);
   if (problem.pack == packing::cu_seqlens) {
     check_cu_seqlens(checker, arguments.cu_seqlens, arguments.x.extent(1));
     auto const columns = problem.has_state_target ? arguments.state_target.extent(1)
@@ -232,20 +204,13 @@ void check_indices(argument_checker const& checker, problem_type const& problem,
     }
   }
   if (problem.pack == packing::seq_idx) check_seq_idx(checker, arguments.seq_idx);
-  if (problem.has_state_source) {
-    check_slots(checker, {"state_source", arguments.state_source},
-                arguments.initial_states.extent(0));
-  }
-  if (problem.has_state_target) {
-    check_slots(checker, {"state_target", arguments.state_target},
-                arguments.final_states.extent(0));
-  }
+  check_pool_slots(checker, problem, arguments);
   check_speculation(checker, problem, arguments, rows);
-  check_slot_ends(checker, arguments, arguments.num_accepted, scratch.data);
+  check_slot_ends(checker, arguments, arguments.num_accepted, scratch);
 }
 
 void check_as_update(std::string_view operator_name, problem_type const& problem,
-                     arguments_type arguments, device where, workspace_view scratch) {
+                     arguments_type arguments, device where) {
   argument_checker const checker(operator_name, where);
   if (arguments.cu_seqlens && arguments.seq_idx) {
     checker.fail("cu_seqlens and seq_idx were both given; a call is packed one way or the other");
@@ -272,13 +237,7 @@ void check_as_update(std::string_view operator_name, problem_type const& problem
   checker.capacity("batch", batch.extent, "max_batch", problem.max_batch);
   checker.capacity("seqlen", seqlen.extent, "max_seqlen", problem.max_seqlen);
 
-  if (problem.pack == packing::cu_seqlens) {
-    check_cu_seqlens_tensor(checker, arguments.cu_seqlens, batch.extent, seqlen.extent,
-                            problem.max_sequences);
-  }
-  if (problem.pack == packing::seq_idx) {
-    checker.tensor({"seq_idx", arguments.seq_idx}, dtype::i32, {batch, seqlen});
-  }
+  check_packing_tensors(checker, problem, arguments, batch, seqlen);
   auto const rows = rows_of(problem, arguments);
   std::array<expected_axis, 2> const inner = {
       {{"channels", problem.channels}, {"state_len", problem.state_len}}};
@@ -311,7 +270,6 @@ void check_as_update(std::string_view operator_name, problem_type const& problem
     if (tensor.view) checker.tensor(tensor, dtype::i32, {{"rows", rows}});
   }
   check_overlaps(checker, arguments);
-  if (where.kind == device_kind::host) check_indices(checker, problem, arguments, rows, scratch);
 }
 
 }  // namespace
@@ -332,15 +290,24 @@ std::size_t check_bytes(conv1d_update_problem const& problem, device where) {
   return check_bytes_as_update(problem, where);
 }
 
-void check(conv1d_problem const& problem, conv1d_arguments const& arguments, device where,
-           workspace_view scratch) {
-  check_as_update(conv1d_problem::operator_name, as_update(problem), as_update(arguments), where,
-                  scratch);
+void check(conv1d_problem const& problem, conv1d_arguments const& arguments, device where) {
+  check_as_update(conv1d_problem::operator_name, as_update(problem), as_update(arguments), where);
 }
 
 void check(conv1d_update_problem const& problem, conv1d_update_arguments const& arguments,
-           device where, workspace_view scratch) {
-  check_as_update(conv1d_update_problem::operator_name, problem, arguments, where, scratch);
+           device where) {
+  check_as_update(conv1d_update_problem::operator_name, problem, arguments, where);
+}
+
+void check_indices(conv1d_problem const& problem, conv1d_arguments const& arguments,
+                   void* scratch) {
+  check_indices_as_update(conv1d_problem::operator_name, as_update(problem), as_update(arguments),
+                          scratch);
+}
+
+void check_indices(conv1d_update_problem const& problem, conv1d_update_arguments const& arguments,
+                   void* scratch) {
+  check_indices_as_update(conv1d_update_problem::operator_name, problem, arguments, scratch);
 }
 
 }  // namespace detail

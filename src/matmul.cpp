@@ -83,10 +83,7 @@ void validate(matmul_problem const& problem) {
   }
 }
 
-std::size_t check_bytes(matmul_problem const& /*problem*/, device /*where*/) { return 0; }
-
-void check(matmul_problem const& problem, matmul_arguments const& arguments, device where,
-           workspace_view /*scratch*/) {
+void check(matmul_problem const& problem, matmul_arguments const& arguments, device where) {
   argument_checker const checker(matmul_problem::operator_name, where);
   named_tensor const x{"x", arguments.x};
   named_tensor const weight{"weight", arguments.weight};

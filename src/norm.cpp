@@ -43,7 +43,8 @@ std::string to_string(gated_rms_norm_problem const& problem) {
 gated_rms_norm_problem make_problem(gated_rms_norm_arguments const& arguments,
                                     gated_rms_norm_options const& options) {
   detail::argument_checker const checker(gated_rms_norm_problem::operator_name, arguments.x.where);
-  if (arguments.x.rank < 2) checker.rank({"x", arguments.x}, 2, "(rows, channels)");
+  if (arguments.x.rank < 2 || arguments.x.rank > max_rank)
+    checker.rank({"x", arguments.x}, 2, "(rows, channels)");
   checker.rank({"weight", arguments.weight}, 1, "(channels)");
 
   gated_rms_norm_problem problem;

@@ -35,10 +35,8 @@ void validate(gated_rms_norm_problem const& problem) {
   }
 }
 
-std::size_t check_bytes(gated_rms_norm_problem const& /*problem*/, device /*where*/) { return 0; }
-
 void check(gated_rms_norm_problem const& problem, gated_rms_norm_arguments const& arguments,
-           device where, workspace_view /*scratch*/) {
+           device where) {
   argument_checker const checker(gated_rms_norm_problem::operator_name, where);
   checker.presence({"z", arguments.z}, problem.has_z, "has_z", problem.has_z);
   checker.presence({"bias", arguments.bias}, problem.has_bias, "has_bias", problem.has_bias);

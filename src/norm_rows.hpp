@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include <mambatile/tensor_view.hpp>
 
@@ -10,9 +11,14 @@ namespace mambatile {
 inline namespace v0 {
 namespace detail {
 
+/// At most the largest number there is, which no capacity allows.
 [[nodiscard]] constexpr std::int64_t norm_rows(const_tensor_view const& view) noexcept {
   std::int64_t rows = 1;
-  for (int axis = 0; axis + 1 < view.rank; ++axis) rows *= view.extent(axis);
+  for (int axis = 0; axis + 1 < view.rank; ++axis) {
+    if (__builtin_mul_overflow(rows, view.extent(axis), &rows)) {
+      rows = std::numeric_limits<std::int64_t>::max();
+    }
+  }
   return rows;
 }
 

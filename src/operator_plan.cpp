@@ -8,6 +8,8 @@
 
 #include <mambatile/errors.hpp>
 
+#include "overlap.hpp"
+
 namespace mambatile {
 inline namespace v0 {
 namespace detail {
@@ -46,6 +48,18 @@ void check_queue(std::string_view operator_name, queue const& on, device where, 
                     operator_name, on.threads, plan_threads));
   }
 }
+
+void host_copies::replace(const_tensor_view& view) {
+  view.where = {};
+  if (view.size() == 0) return;
+  auto const span = byte_span_of(view);
+  auto& copy = memory_.emplace_back(static_cast<std::size_t>(span.end - span.begin));
+  backend_.copy_to_host(copy.data(), static_cast<std::byte const*>(view.data) + span.begin,
+                        copy.size(), on_);
+  view.data = copy.data() - span.begin;
+}
+
+void host_copies::wait() const { backend_.synchronize(on_); }
 
 }  // namespace detail
 }  // namespace v0

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,6 +26,21 @@ namespace detail {
 void check_workspace(std::string_view operator_name, workspace_view workspace, std::size_t needed,
                      device where);
 void check_queue(std::string_view operator_name, queue const& on, device where, int plan_threads);
+
+/// Copies of a device's tensors in host memory.
+class host_copies {
+ public:
+  host_copies(backend const& of, queue on) noexcept : backend_(of), on_(on) {}
+  /// Makes the view one of a copy, which is there after wait. All of the memory that the view spans
+  /// is copied, at once, with the gaps that its strides leave.
+  void replace(const_tensor_view& view);
+  void wait() const;
+
+ private:
+  backend const& backend_;
+  queue on_;
+  std::vector<std::vector<std::byte>> memory_;
+};
 
 }  // namespace detail
 
@@ -58,6 +75,11 @@ std::size_t operator_plan<Problem>::workspace_bytes() const noexcept {
 }
 
 template <class Problem>
+int operator_plan<Problem>::threads() const noexcept {
+  return implementation_->threads();
+}
+
+template <class Problem>
 std::string_view operator_plan<Problem>::description() const noexcept {
   return implementation_->description();
 }
@@ -68,8 +90,10 @@ void operator_plan<Problem>::execute(arguments_type const& arguments, workspace_
   detail::check_queue(Problem::operator_name, on, where_, implementation_->threads());
   detail::check_workspace(Problem::operator_name, workspace, workspace_bytes(), where_);
   auto const scratch_bytes = detail::round_to_alignment(detail::check_bytes(problem_, where_));
-  detail::check(problem_, arguments, where_,
-                workspace_view{workspace.data, scratch_bytes, workspace.where});
+  detail::check(problem_, arguments, where_);
+  if (where_.kind == device_kind::host) {
+    detail::check_indices(problem_, arguments, workspace.data);
+  }
   workspace_view const rest{
       workspace.data == nullptr ? nullptr : static_cast<char*>(workspace.data) + scratch_bytes,
       implementation_->workspace_bytes(), workspace.where};
@@ -96,6 +120,26 @@ execution_status operator_plan<Problem>::status(workspace_view workspace, queue 
       workspace.data == nullptr ? nullptr : static_cast<char*>(workspace.data) + scratch_bytes,
       implementation_->workspace_bytes(), workspace.where};
   return implementation_->status(rest, on);
+}
+
+template <class Problem>
+void operator_plan<Problem>::check_indices(arguments_type const& arguments, queue on) const {
+  detail::check_queue(Problem::operator_name, on, where_, implementation_->threads());
+  detail::check(problem_, arguments, where_);
+  detail::host_copies copies(*served_by_, on);
+  auto on_host = arguments;
+  if (where_.kind != device_kind::host) {
+    detail::for_each_index_array(on_host, [&](const_tensor_view& view) { copies.replace(view); });
+    copies.wait();
+  }
+  std::vector<std::max_align_t> scratch(
+      detail::check_bytes(problem_, device{}) / sizeof(std::max_align_t) + 1);
+  detail::check_indices(problem_, on_host, scratch.data());
+}
+
+template <class Problem>
+void operator_plan<Problem>::check_indices(arguments_type const& arguments) const {
+  check_indices(arguments, queue{.where = where_});
 }
 
 template <class Problem>

@@ -93,6 +93,13 @@ bool may_overlap(const_tensor_view const& left, const_tensor_view const& right) 
   return true;
 }
 
+byte_span byte_span_of(const_tensor_view const& view) {
+  auto from_data = view;
+  from_data.data = nullptr;
+  footprint const print(from_data);
+  return {print.begin, print.end()};
+}
+
 bool may_overlap_itself(const_tensor_view const& view) {
   if (view.size() == 0) return false;
   footprint print(view);

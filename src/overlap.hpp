@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include <mambatile/tensor_view.hpp>
 
 namespace mambatile {
@@ -13,6 +15,14 @@ namespace detail {
 /// slices of a buffer whose common pitch keeps them apart; other tangles of strides count as
 /// shared.
 [[nodiscard]] bool may_overlap(const_tensor_view const& left, const_tensor_view const& right);
+
+/// The bytes that a view spans, gaps included, counted from its `data`: begin <= 0 < end.
+struct byte_span {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+/// Of a view with elements.
+[[nodiscard]] byte_span byte_span_of(const_tensor_view const& view);
 
 /// Whether two index tuples of one view may name the same element.
 [[nodiscard]] bool may_overlap_itself(const_tensor_view const& view);

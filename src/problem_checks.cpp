@@ -35,13 +35,13 @@ void problem_checker::not_negative(std::string_view field, std::int64_t value) c
 
 void problem_checker::floating(std::string_view field, dtype type) const {
   if (!is_floating(type)) {
-    fail(fmt::format("{} = {}, but it must be f32, bf16 or f16", field, to_string(type)));
+    fail(fmt::format("{} = {}, but it must be f32, bf16 or f16", field, enumerator_text(type)));
   }
 }
 
 void problem_checker::parameter_type(std::string_view field, dtype type, dtype io) const {
   if (type != dtype::f32 && type != io) {
-    fail(fmt::format("{} = {}, but it must be f32 or the io type {}", field, to_string(type),
+    fail(fmt::format("{} = {}, but it must be f32 or the io type {}", field, enumerator_text(type),
                      to_string(io)));
   }
 }

@@ -6,7 +6,11 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include <mambatile/dtype.hpp>
+
+#include "enumerator_text.hpp"
 
 // Rules for the fields of a problem that operators share.
 
@@ -22,6 +26,16 @@ class problem_checker {
   /// Nor beyond any use.
   void not_negative(std::string_view field, std::int64_t value) const;
   void floating(std::string_view field, dtype type) const;
+  /// An enumerator, not any number in its type; `last` is the last of them.
+  template <class Enum>
+  void enumerator(std::string_view field, Enum value, Enum last) const {
+    if (value <= last) return;
+    std::string names;
+    for (int each = 0; each <= static_cast<int>(last); ++each) {
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", to_string(static_cast<Enum>(each)));
+    }
+    fail(fmt::format("{} = {}, but it must be one of {}", field, enumerator_text(value), names));
+  }
   /// D and dt_bias are f32 or of the io type.
   void parameter_type(std::string_view field, dtype type, dtype io) const;
   /// ngroups >= 1 divides nheads.

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "enumerator_text.hpp"
+
 // Printing and hashing of problems from one list of their fields.
 
 namespace mambatile {
@@ -18,7 +20,7 @@ namespace detail {
 template <class Field>
 std::string field_string(Field const& value) {
   if constexpr (std::is_enum_v<Field>) {
-    return std::string(to_string(value));
+    return enumerator_text(value);
   } else {
     return fmt::format("{}", value);
   }

@@ -13,6 +13,7 @@
 #include "overlap.hpp"
 #include "problem_checks.hpp"
 #include "recurrence_problems.hpp"
+#include "sequence_rules.hpp"
 
 namespace mambatile {
 inline namespace v0 {
@@ -32,10 +33,7 @@ void check_presence(argument_checker const& checker, scan_problem const& problem
   checker.presence({"intermediate_states", arguments.intermediate_states},
                    problem.intermediate_every != 0, "intermediate_every",
                    problem.intermediate_every);
-  auto const pack = to_string(problem.pack);
-  checker.presence({"cu_seqlens", arguments.cu_seqlens}, problem.pack == packing::cu_seqlens,
-                   "pack", pack);
-  checker.presence({"seq_idx", arguments.seq_idx}, problem.pack == packing::seq_idx, "pack", pack);
+  check_packing_presence(checker, problem, arguments);
 }
 
 void check_states(argument_checker const& checker, scan_problem const& problem,
@@ -98,55 +96,28 @@ void check_overlaps(argument_checker const& checker, scan_arguments const& argum
       {"intermediate_states", arguments.intermediate_states},
       {"total_decay", arguments.total_decay},
   }};
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    checker.distinct_elements(outputs[i]);
-    for (auto const& input : inputs) {
-      bool const in_place = outputs[i].name == "final_states" && input.name == "initial_states";
-      if (in_place) {
-        checker.disjoint_or_identical(outputs[i], input);
-      } else {
-        checker.disjoint(outputs[i], input);
-      }
-    }
-    for (std::size_t j = 0; j < i; ++j) checker.disjoint(outputs[i], outputs[j]);
-  }
-}
-
-void check_indices(argument_checker const& checker, scan_problem const& problem,
-                   scan_arguments const& arguments, workspace_view scratch) {
-  if (problem.pack == packing::cu_seqlens) {
-    check_cu_seqlens(checker, arguments.cu_seqlens, arguments.x.extent(1));
-  }
-  if (problem.pack == packing::seq_idx) check_seq_idx(checker, arguments.seq_idx);
-  if (problem.has_state_source) {
-    check_slots(checker, {"state_source", arguments.state_source},
-                arguments.initial_states.extent(0));
-  }
-  if (problem.has_state_target) {
-    check_slots(checker, {"state_target", arguments.state_target},
-                arguments.final_states.extent(0));
-  }
-  check_slot_ends(checker, arguments, {}, scratch.data);
+  checker.overlaps(outputs, inputs);
 }
 
 }  // namespace
 
+void check_indices(scan_problem const& problem, scan_arguments const& arguments, void* scratch) {
+  argument_checker const checker(scan_problem::operator_name, device{});
+  if (problem.pack == packing::cu_seqlens) {
+    check_cu_seqlens(checker, arguments.cu_seqlens, arguments.x.extent(1));
+  }
+  if (problem.pack == packing::seq_idx) check_seq_idx(checker, arguments.seq_idx);
+  check_pool_slots(checker, problem, arguments);
+  check_slot_ends(checker, arguments, {}, scratch);
+}
+
 void validate(scan_problem const& problem) {
   problem_checker const checker(scan_problem::operator_name);
   validate_recurrence(checker, problem);
-  checker.not_negative("max_sequences", problem.max_sequences);
+  validate_packing(checker, problem);
   checker.not_negative("intermediate_every", problem.intermediate_every);
   checker.not_negative("chunk_size", problem.chunk_size);
-  if (problem.pack == packing::cu_seqlens && problem.max_batch > 1) {
-    checker.fail(
-        fmt::format("max_batch = {}, but packed sequences (pack = cu_seqlens) lie in one "
-                    "row",
-                    problem.max_batch));
-  }
-  if (problem.pack != packing::cu_seqlens && problem.max_sequences != 0) {
-    checker.fail(fmt::format("max_sequences = {} belongs to pack = cu_seqlens, but pack = {}",
-                             problem.max_sequences, to_string(problem.pack)));
-  }
+  checker.enumerator("math", problem.math, products::tf32);
 }
 
 std::size_t check_bytes(scan_problem const& problem, device where) {
@@ -155,8 +126,7 @@ std::size_t check_bytes(scan_problem const& problem, device where) {
                                                                 : problem.max_batch);
 }
 
-void check(scan_problem const& problem, scan_arguments const& arguments, device where,
-           workspace_view scratch) {
+void check(scan_problem const& problem, scan_arguments const& arguments, device where) {
   argument_checker const checker(scan_problem::operator_name, where);
   if (arguments.cu_seqlens && arguments.seq_idx) {
     checker.fail("cu_seqlens and seq_idx were both given; a call is packed one way or the other");
@@ -166,16 +136,9 @@ void check(scan_problem const& problem, scan_arguments const& arguments, device 
 
   expected_axis const batch{"batch", arguments.x.extent(0)};
   expected_axis const seqlen{"seqlen", arguments.x.extent(1)};
-  if (problem.pack == packing::cu_seqlens) {
-    check_cu_seqlens_tensor(checker, arguments.cu_seqlens, batch.extent, seqlen.extent,
-                            problem.max_sequences);
-  }
-  if (problem.pack == packing::seq_idx) {
-    checker.tensor({"seq_idx", arguments.seq_idx}, dtype::i32, {batch, seqlen});
-  }
+  check_packing_tensors(checker, problem, arguments, batch, seqlen);
   check_states(checker, problem, arguments, rows_of(problem, arguments));
   check_overlaps(checker, arguments);
-  if (where.kind == device_kind::host) check_indices(checker, problem, arguments, scratch);
 }
 
 }  // namespace detail

@@ -12,6 +12,7 @@
 #include "overlap.hpp"
 #include "problem_checks.hpp"
 #include "recurrence_problems.hpp"
+#include "sequence_rules.hpp"
 #include "state_ends.hpp"
 #include "state_update_forms.hpp"
 
@@ -39,19 +40,9 @@ void check_overlaps(argument_checker const& checker, arguments_type const& argum
       {"row_ids", arguments.row_ids},
       {"initial_states", arguments.initial_states},
   }};
-  named_tensor const out{"out", arguments.out};
-  named_tensor const final_states{"final_states", arguments.final_states};
-  checker.distinct_elements(out);
-  checker.distinct_elements(final_states);
-  checker.disjoint(out, final_states);
-  for (auto const& input : inputs) {
-    checker.disjoint(out, input);
-    if (input.name == "initial_states") {
-      checker.disjoint_or_identical(final_states, input);
-    } else {
-      checker.disjoint(final_states, input);
-    }
-  }
+  std::array<named_tensor, 2> const outputs = {
+      {{"out", arguments.out}, {"final_states", arguments.final_states}}};
+  checker.overlaps(outputs, inputs);
 }
 
 void check_accepted(argument_checker const& checker, problem_type const& problem,
@@ -69,38 +60,28 @@ void check_accepted(argument_checker const& checker, problem_type const& problem
   }
 }
 
-void check_indices(argument_checker const& checker, problem_type const& problem,
-                   arguments_type const& arguments, workspace_view scratch) {
-  auto const batch = arguments.x.extent(0);
-  if (problem.has_state_source) {
-    check_slots(checker, {"state_source", arguments.state_source},
-                arguments.initial_states.extent(0));
-  }
-  if (problem.has_state_target) {
-    check_slots(checker, {"state_target", arguments.state_target},
-                arguments.final_states.extent(0));
-  }
-  if (problem.per_token_source) check_accepted(checker, problem, arguments, batch);
-  check_slot_ends(checker, arguments, arguments.num_accepted, scratch.data);
-}
-
 }  // namespace
+
+void check_indices(problem_type const& problem, arguments_type const& given, void* scratch) {
+  argument_checker const checker(problem_type::operator_name, device{});
+  auto const arguments = with_token_axis(given);
+  auto const batch = arguments.x.extent(0);
+  check_pool_slots(checker, problem, arguments);
+  if (problem.per_token_source) check_accepted(checker, problem, arguments, batch);
+  check_slot_ends(checker, arguments, arguments.num_accepted, scratch);
+}
 
 void validate(problem_type const& problem) {
   problem_checker const checker(problem_type::operator_name);
   validate_recurrence(checker, problem);
+  checker.enumerator("state_rounding", problem.state_rounding, rounding::stochastic);
   if (problem.per_token_source && !problem.has_initial_states) {
     checker.fail("per_token_source = true needs has_initial_states = true, the states it picks");
   }
   if (problem.per_token_target && !problem.has_final_states) {
     checker.fail("per_token_target = true needs has_final_states = true, the states it writes");
   }
-  if (problem.skip_padding &&
-      !(problem.has_state_source && problem.has_state_target == problem.has_final_states)) {
-    checker.fail(
-        "skip_padding = true needs has_state_source = true, and has_state_target = true where "
-        "states are written: a row is padding where all its slots are -1");
-  }
+  validate_skip_padding(checker, problem);
   bool const is_stochastic = problem.state_rounding == rounding::stochastic;
   if (is_stochastic && (problem.state == dtype::f32 || !problem.has_final_states)) {
     checker.fail(fmt::format(
@@ -133,8 +114,7 @@ std::size_t check_bytes(problem_type const& problem, device where) {
                             (problem.per_token_target ? problem.max_seqlen : 1));
 }
 
-void check(problem_type const& problem, arguments_type const& given, device where,
-           workspace_view scratch) {
+void check(problem_type const& problem, arguments_type const& given, device where) {
   argument_checker const checker(problem_type::operator_name, where);
   check_recurrence_presence(checker, problem, given);
   checker.presence({"num_accepted", given.num_accepted}, problem.per_token_source,
@@ -177,7 +157,6 @@ void check(problem_type const& problem, arguments_type const& given, device wher
     if (tensor.view) checker.tensor(tensor, dtype::i32, {{"batch", batch}});
   }
   check_overlaps(checker, arguments);
-  if (where.kind == device_kind::host) check_indices(checker, problem, arguments, scratch);
 }
 
 }  // namespace detail

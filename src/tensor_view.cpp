@@ -9,8 +9,11 @@ namespace mambatile {
 inline namespace v0 {
 
 std::string to_string(device where) {
-  return where.kind == device_kind::host ? std::string("host")
-                                         : fmt::format("cuda:{}", where.index);
+  switch (where.kind) {
+    case device_kind::host: return "host";
+    case device_kind::cuda: return fmt::format("cuda:{}", where.index);
+  }
+  return fmt::format("device kind {}", static_cast<int>(where.kind));
 }
 
 std::string shape_string(const_tensor_view const& view) {

@@ -20,7 +20,7 @@ enum class dtype : std::uint8_t { f32, bf16, f16, i32 };
 }
 
 /// True for the types that hold real numbers.
-[[nodiscard]] constexpr bool is_floating(dtype type) noexcept { return type != dtype::i32; }
+[[nodiscard]] constexpr bool is_floating(dtype type) noexcept { return type < dtype::i32; }
 
 /// "f32", "bf16", "f16" or "i32".
 [[nodiscard]] constexpr std::string_view to_string(dtype type) noexcept {

@@ -83,6 +83,8 @@ class operator_plan {
   [[nodiscard]] device where() const noexcept;
   /// Bytes of workspace that execute needs; 0 means none.
   [[nodiscard]] std::size_t workspace_bytes() const noexcept;
+  /// Host: most threads that execute uses, and so the largest queue::threads; 0 on a device.
+  [[nodiscard]] int threads() const noexcept;
   /// Backend, algorithm and its main parameters in one line.
   [[nodiscard]] std::string_view description() const noexcept;
 
@@ -99,6 +101,15 @@ class operator_plan {
   /// Waits for the queue and reports what the last execute with this workspace found. Always ok on
   /// the host, where index arrays are checked before the work starts.
   [[nodiscard]] execution_status status(workspace_view workspace, queue on) const;
+
+  /// Checks a call without running it: what execute checks, and the entries of index arrays
+  /// (cu_seqlens, seq_idx, slots, ..) wherever they are. Those on a device are copied to the host,
+  /// for which the call waits for the queue; what this finds is what execute could only report
+  /// through status. Writes nothing; allocates on the host.
+  /// @throws invalid_argument, unsupported, with the message that execute has for host tensors.
+  void check_indices(arguments_type const& arguments, queue on) const;
+  /// On the plan's device, with its default queue.
+  void check_indices(arguments_type const& arguments) const;
 
  private:
   backend const* served_by_;

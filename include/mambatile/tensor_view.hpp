@@ -52,8 +52,12 @@ struct basic_tensor_view {
   /// Number of elements; 0 for an absent tensor.
   [[nodiscard]] constexpr std::int64_t size() const noexcept {
     if (rank == 0) return 0;
+    // Zeros first: what stands before one need not have a product.
+    for (int axis = 0; axis < rank; ++axis) {
+      if (extent(axis) == 0) return 0;
+    }
     std::int64_t count = 1;
-    for (int axis = 0; axis < rank; ++axis) count *= extents[static_cast<std::size_t>(axis)];
+    for (int axis = 0; axis < rank; ++axis) count *= extent(axis);
     return count;
   }
 

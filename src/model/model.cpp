@@ -309,6 +309,11 @@ void model::forward(model_cache& cache, std::span<sequence_tokens const> batch, 
       states.state != own.options.state) {
     throw invalid_argument("model: the cache was made for another model, backend or types");
   }
+  if (wanted > logits_of::all_tokens) {
+    throw invalid_argument(
+        fmt::format("model: wanted = {}, but it must be one of last_tokens, all_tokens",
+                    static_cast<int>(wanted)));
+  }
   detail::check_batch(batch, states.slots, own.config.vocab_size);
   auto const rows = logits_rows(batch, wanted);
   auto const needed = static_cast<std::size_t>(rows * own.config.vocab_size);

@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <mambatile/conv1d.hpp>
+#include <mambatile/norm.hpp>
 
 #include "support/conv1d_trial.hpp"
 #include "support/execute.hpp"
@@ -186,6 +187,26 @@ TEST_CASE("conv1d_update: arguments that break a rule", "[errors]") {
                        a.x.extents = {3, 10};
                      },
                      {"out has shape (3, 4, 10)", "(batch, channels)"});
+}
+
+TEST_CASE("make_problem: no rank is believed", "[errors]") {
+  float number = 0;
+  for (int const rank : {-1, max_rank + 1, 1 << 20}) {
+    INFO("rank " << rank);
+    conv1d_update_arguments update;
+    update.x = make_view(&number, {1, 1, 1});
+    update.weight = make_view(&number, {1, 1});
+    update.final_states = make_view(&number, {1, 1, 1});
+    update.final_states.rank = rank;
+    auto message = message_of<invalid_argument>([&] { (void)make_problem(update); });
+    check_message(message, "causal_conv1d_update",
+                  {"final_states has shape", std::to_string(rank)});
+    gated_rms_norm_arguments norm;
+    norm.x = make_view(&number, {1, 1});
+    norm.x.rank = rank;
+    message = message_of<invalid_argument>([&] { (void)make_problem(norm); });
+    check_message(message, "gated_rms_norm", {"x has shape", std::to_string(rank)});
+  }
 }
 
 // Index arrays are checked where the host can read them.

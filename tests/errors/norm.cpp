@@ -86,6 +86,14 @@ TEST_CASE("norm: arguments that break a rule", "[errors]") {
         a.x.extents[1] = a.z.extents[1] = a.out.extents[1] = 2;
       },
       {"rows = 8", "max_rows = 6"});
+  // So many rows of no channels that their number is beyond 64 bits.
+  check_refused_call(
+      [](auto& a) {
+        for (auto* extents : {&a.x.extents, &a.z.extents, &a.out.extents}) {
+          *extents = {std::int64_t{1} << 40, std::int64_t{1} << 40, 0};
+        }
+      },
+      {"has shape"});
   check_refused_call<unsupported>([](auto& a) { a.x.strides[2] = 2; },
                                   {"x has stride 2", "last axis"});
   check_refused_call<unsupported>([](auto& a) { a.out.strides[2] = -1; },

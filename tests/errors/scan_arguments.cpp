@@ -8,6 +8,7 @@
 #include "support/execute.hpp"
 #include "support/refusals.hpp"
 #include "support/scan_check.hpp"
+#include "support/scan_refusals.hpp"
 #include "support/scan_views.hpp"
 #include "support/tested_backend.hpp"
 
@@ -34,22 +35,6 @@ scan_trial full_trial() {
                    .has_total_decay = true,
                    .intermediate_every = 64};
   return trial;
-}
-
-// Runs the trial's call after `spoil` and checks that it is refused in these words, and that
-// neither outputs nor inputs changed.
-template <class Exception = invalid_argument>
-void check_refused_call(scan_trial const& trial, std::function<void(scan_arguments&)> const& spoil,
-                        words const& expected) {
-  scan_tensors const tensors(trial);
-  tensors.upload();
-  auto arguments = tensors.arguments();
-  spoil(arguments);
-  auto const message =
-      message_of<Exception>([&] { execute(trial.planned_problem(), arguments, trial.threads); });
-  check_message(message, "chunk_scan", expected);
-  tensors.download();
-  CHECK(tensors.outputs_are_untouched());
 }
 
 struct input {

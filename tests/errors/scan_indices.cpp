@@ -37,6 +37,9 @@ void check_refused_indices(scan_trial const& trial, std::function<void(scan_tens
   workspace.upload();
   workspace_view const scratch{workspace.data(), workspace.bytes(), plan.where()};
   queue const on{.where = plan.where()};
+  auto const message =
+      message_of<invalid_argument>([&] { plan.check_indices(tensors.arguments(), on); });
+  check_message(message, "chunk_scan", expected);
   plan.execute(tensors.arguments(), scratch, on);
   auto const status = plan.status(scratch, on);
   CHECK_FALSE(status.ok);

@@ -10,6 +10,7 @@
 #include "support/execute.hpp"
 #include "support/refusals.hpp"
 #include "support/scan_check.hpp"
+#include "support/scan_refusals.hpp"
 #include "support/tested_backend.hpp"
 
 // Outputs that share memory with another tensor, or with themselves.
@@ -38,16 +39,7 @@ scan_trial square_trial() {
 
 void check_refused_overlap(std::function<void(scan_arguments&)> const& spoil,
                            std::vector<std::string> const& expected) {
-  auto const trial = square_trial();
-  scan_tensors const tensors(trial);
-  tensors.upload();
-  auto arguments = tensors.arguments();
-  spoil(arguments);
-  auto const message =
-      message_of<invalid_argument>([&] { execute(trial.planned_problem(), arguments); });
-  check_message(message, "chunk_scan", expected);
-  tensors.download();
-  CHECK(tensors.outputs_are_untouched());
+  check_refused_call(square_trial(), spoil, expected);
 }
 
 // Moves the smaller tensor into the larger one, so that no third one is touched.
