@@ -160,7 +160,7 @@ TEST_CASE("conv1d: arguments that break a rule", "[errors]") {
         [](auto& a) {
           a.out = a.final_states, a.out.extents = {3, 4, 10}, a.out.strides = {50, 10, 1};
         },
-        {"out overlaps final_states"});
+        {"final_states overlaps out"});
     refused(
         [](auto& a) {
           auto view = a.final_states;
