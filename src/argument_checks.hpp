@@ -95,20 +95,27 @@ void check_slots(argument_checker const& checker, named_tensor const& rows_of_sl
 /// other end has no slots: -1 or the row itself, else one row would read what another writes.
 void check_own_slots(argument_checker const& checker, named_tensor const& rows_of_slots);
 
+/// Of a row's source states, one per token of the previous call, num_accepted picks one: the state
+/// after that many tokens.
+struct accepted_tokens {
+  const_tensor_view counts = {};
+  /// The tokens that the first of them stands behind: 1, or 0 with source_has_start.
+  std::int64_t of_first = 1;
+};
+
 /// Bytes of scratch that check_slot_targets needs for this many entries of state_target.
 [[nodiscard]] std::size_t slot_scratch_bytes(std::int64_t entries) noexcept;
 /// No slot is written twice; where both pools are the same memory, no row reads a slot that another
-/// row writes. `source` may be absent; of a (rows, tokens) one, the column num_accepted - 1 is
-/// read.
+/// row writes. `source` may be absent; of a (rows, tokens) one, the accepted column is read.
 void check_slot_targets(argument_checker const& checker, const_tensor_view const& target,
-                        const_tensor_view const& source, const_tensor_view const& num_accepted,
+                        const_tensor_view const& source, accepted_tokens const& accepted,
                         bool same_pool, void* scratch);
 
 /// Both rules above for the states of a call: `arguments` has initial_states, final_states,
 /// state_source and state_target, each absent or checked on its own.
 template <class Arguments>
 void check_slot_ends(argument_checker const& checker, Arguments const& arguments,
-                     const_tensor_view const& num_accepted, void* scratch) {
+                     accepted_tokens const& accepted, void* scratch) {
   auto const& source = arguments.state_source;
   auto const& target = arguments.state_target;
   bool const in_place = arguments.initial_states && arguments.final_states &&
@@ -117,7 +124,7 @@ void check_slot_ends(argument_checker const& checker, Arguments const& arguments
     check_own_slots(checker, source ? named_tensor{"state_source", source}
                                     : named_tensor{"state_target", target});
   }
-  if (target) check_slot_targets(checker, target, source, num_accepted, in_place, scratch);
+  if (target) check_slot_targets(checker, target, source, accepted, in_place, scratch);
 }
 
 /// Element of an i32 vector or matrix on the host.
@@ -133,12 +140,17 @@ void check_slot_ends(argument_checker const& checker, Arguments const& arguments
 
 /// All slots of one row, of (rows) or (rows, tokens), are -1.
 [[nodiscard]] bool all_none(const_tensor_view const& slots, std::int64_t row) noexcept;
-/// The slot that one row reads: of a (rows, tokens) `source`, the one in column num_accepted - 1.
+/// Which of its source states a row starts from.
+[[nodiscard]] inline std::int64_t accepted_column(accepted_tokens const& accepted,
+                                                  std::int64_t row) noexcept {
+  return index_at(accepted.counts, row) - accepted.of_first;
+}
+/// The slot that one row reads: of a (rows, tokens) `source`, the one in the accepted column.
 [[nodiscard]] inline std::int32_t source_slot(const_tensor_view const& source,
-                                              const_tensor_view const& num_accepted,
+                                              accepted_tokens const& accepted,
                                               std::int64_t row) noexcept {
   return source.rank == 1 ? index_at(source, row)
-                          : index_at(source, row, index_at(num_accepted, row) - 1);
+                          : index_at(source, row, accepted_column(accepted, row));
 }
 
 }  // namespace detail

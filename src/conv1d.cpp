@@ -51,6 +51,7 @@ template <class Visitor>
 void for_each_field(conv1d_update_problem const& problem, Visitor const& visit) {
   for_each_shared_field(problem, visit);
   visit("per_token_source", problem.per_token_source);
+  visit("source_has_start", problem.source_has_start);
   visit("per_token_target", problem.per_token_target);
   visit("has_num_accepted", problem.has_num_accepted);
   visit("has_num_previous", problem.has_num_previous);
@@ -129,6 +130,7 @@ conv1d_update_problem make_problem(conv1d_update_arguments const& arguments,
                                                  : arguments.final_states.extent(1);
   }
   problem.act = options.act;
+  problem.source_has_start = options.source_has_start;
   problem.skip_padding = options.skip_padding;
   problem.threads = options.threads;
   return problem;

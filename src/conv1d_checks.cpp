@@ -68,6 +68,9 @@ void validate_as_update(std::string_view operator_name, problem_type const& prob
   if (problem.per_token_source && !problem.has_num_accepted) {
     checker.fail("per_token_source = true needs has_num_accepted = true, which picks the state");
   }
+  if (problem.source_has_start && !problem.per_token_source) {
+    checker.fail("source_has_start = true needs per_token_source = true, the states it is one of");
+  }
   if (problem.has_num_previous && !problem.has_num_accepted) {
     checker.fail("has_num_previous = true needs has_num_accepted = true");
   }
@@ -148,19 +151,15 @@ void check_speculation(argument_checker const& checker, problem_type const& prob
       if (previous < 0) {
         checker.fail(fmt::format("{}[{}] = {}, but it must not be negative", name, row, previous));
       }
-      std::int64_t const least = problem.per_token_source ? 1 : 0;
-      if (accepted < least) {
-        checker.fail(
-            fmt::format("num_accepted[{}] = {}, but it must be at least {}", row, accepted, least));
-      }
       if (problem.per_token_source) {
-        auto const columns = problem.has_state_source ? arguments.state_source.extent(1)
-                                                      : arguments.initial_states.extent(1);
-        if (accepted > columns) {
-          checker.fail(fmt::format("num_accepted[{}] = {} is more than the {} states per row of {}",
-                                   row, accepted, columns,
-                                   problem.has_state_source ? "state_source" : "initial_states"));
-        }
+        bool const slots = problem.has_state_source;
+        check_accepted(
+            checker, accepted_of(problem, arguments), row,
+            slots ? "state_source" : "initial_states",
+            slots ? arguments.state_source.extent(1) : arguments.initial_states.extent(1));
+      } else if (accepted < 0) {
+        checker.fail(
+            fmt::format("num_accepted[{}] = {}, but it must be at least 0", row, accepted));
       }
       if (counts_back(problem) && accepted > previous) {
         checker.fail(
@@ -206,7 +205,7 @@ void check_indices_as_update(std::string_view operator_name, problem_type const&
   if (problem.pack == packing::seq_idx) check_seq_idx(checker, arguments.seq_idx);
   check_pool_slots(checker, problem, arguments);
   check_speculation(checker, problem, arguments, rows);
-  check_slot_ends(checker, arguments, arguments.num_accepted, scratch);
+  check_slot_ends(checker, arguments, accepted_of(problem, arguments), scratch);
 }
 
 void check_as_update(std::string_view operator_name, problem_type const& problem,

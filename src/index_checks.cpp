@@ -124,7 +124,7 @@ std::size_t slot_scratch_bytes(std::int64_t entries) noexcept {
 }
 
 void check_slot_targets(argument_checker const& checker, const_tensor_view const& target,
-                        const_tensor_view const& source, const_tensor_view const& num_accepted,
+                        const_tensor_view const& source, accepted_tokens const& accepted,
                         bool same_pool, void* scratch) {
   auto const rows = target.extent(0);
   auto const tokens = tokens_of(target);
@@ -152,7 +152,7 @@ void check_slot_targets(argument_checker const& checker, const_tensor_view const
   if (!source || !same_pool) return;
   for (std::int64_t row = 0; row < rows; ++row) {
     if (all_none(source, row)) continue;
-    auto const slot = source_slot(source, num_accepted, row);
+    auto const slot = source_slot(source, accepted, row);
     if (slot < 0) continue;
     auto const writer = std::lower_bound(written.begin(), written.end(), slot_use{0, slot});
     if (writer != written.end() && writer->slot == slot && writer->entry / tokens != row) {

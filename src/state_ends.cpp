@@ -6,6 +6,9 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
+
+#include <fmt/format.h>
 
 namespace mambatile {
 inline namespace v0 {
@@ -59,6 +62,22 @@ void check_state_end(argument_checker const& checker, dtype type, state_end cons
   } else {
     checker.tensor(states, type, state_shape({row_axis}, inner).all());
   }
+}
+
+void check_accepted(argument_checker const& checker, accepted_tokens const& accepted,
+                    std::int64_t row, std::string_view source, std::int64_t columns) {
+  auto const column = accepted_column(accepted, row);
+  if (column >= 0 && column < columns) return;
+  auto const count = index_at(accepted.counts, row);
+  if (count == 0) {
+    checker.fail(fmt::format(
+        "num_accepted[{}] = 0, but {} has the states after 1 to {} tokens; with the one that the "
+        "previous call started from in front of them, and source_has_start = true, 0 is served",
+        row, source, columns));
+  }
+  checker.fail(fmt::format("num_accepted[{}] = {}, but it must be {} to {}: {} has {} states a row",
+                           row, count, accepted.of_first, columns - 1 + accepted.of_first, source,
+                           columns));
 }
 
 }  // namespace detail

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "argument_checks.hpp"
 
@@ -25,6 +26,10 @@ struct state_end {
 void check_state_end(argument_checker const& checker, dtype type, state_end const& end,
                      std::int64_t rows, std::span<expected_axis const> inner);
 
+/// The row has a state after the tokens that count. `source` holds `columns` states of it.
+void check_accepted(argument_checker const& checker, accepted_tokens const& accepted,
+                    std::int64_t row, std::string_view source, std::int64_t columns);
+
 // Where the states of a checked call are. Problem and Arguments are those of any operator that
 // steps over a few tokens. Host index arrays.
 
@@ -34,6 +39,13 @@ template <class Problem, class Arguments>
                               std::int64_t row) noexcept {
   return problem.skip_padding && all_none(arguments.state_source, row) &&
          (!problem.has_state_target || all_none(arguments.state_target, row));
+}
+
+/// How num_accepted picks a state.
+template <class Problem, class Arguments>
+[[nodiscard]] accepted_tokens accepted_of(Problem const& problem,
+                                          Arguments const& arguments) noexcept {
+  return {arguments.num_accepted, problem.source_has_start ? 0 : 1};
 }
 
 /// One row's state: offset of its first element in elements, and whether there is one.
@@ -49,12 +61,12 @@ template <class Problem, class Arguments>
   if (!problem.has_initial_states) return {};
   auto const& states = arguments.initial_states;
   if (problem.has_state_source) {
-    auto const slot = source_slot(arguments.state_source, arguments.num_accepted, row);
+    auto const slot = source_slot(arguments.state_source, accepted_of(problem, arguments), row);
     return {slot >= 0, slot * states.stride(0)};
   }
   auto offset = row * states.stride(0);
   if (problem.per_token_source) {
-    offset += (index_at(arguments.num_accepted, row) - 1) * states.stride(1);
+    offset += accepted_column(accepted_of(problem, arguments), row) * states.stride(1);
   }
   return {true, offset};
 }

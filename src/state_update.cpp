@@ -22,6 +22,7 @@ template <class Visitor>
 void for_each_field(state_update_problem const& problem, Visitor const& visit) {
   detail::for_each_recurrence_field(problem, visit);
   visit("per_token_source", problem.per_token_source);
+  visit("source_has_start", problem.source_has_start);
   visit("per_token_target", problem.per_token_target);
   visit("skip_padding", problem.skip_padding);
   visit("state_rounding", problem.state_rounding);
@@ -59,6 +60,7 @@ state_update_problem make_problem(state_update_arguments const& given,
                                                     : arguments.initial_states.rank == 5;
   problem.per_token_target =
       arguments.state_target ? arguments.state_target.rank == 2 : arguments.final_states.rank == 5;
+  problem.source_has_start = options.source_has_start;
   problem.skip_padding = options.skip_padding;
   problem.state_rounding = options.state_rounding;
   problem.has_row_ids = static_cast<bool>(arguments.row_ids);

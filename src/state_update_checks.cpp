@@ -45,18 +45,16 @@ void check_overlaps(argument_checker const& checker, arguments_type const& argum
   checker.overlaps(outputs, inputs);
 }
 
-void check_accepted(argument_checker const& checker, problem_type const& problem,
-                    arguments_type const& arguments, std::int64_t batch) {
-  bool const has_slots = problem.has_state_source;
-  auto const stored =
-      has_slots ? arguments.state_source.extent(1) : arguments.initial_states.extent(1);
+void check_all_accepted(argument_checker const& checker, problem_type const& problem,
+                        arguments_type const& arguments, std::int64_t batch) {
+  auto const accepted = accepted_of(problem, arguments);
   for (std::int64_t row = 0; row < batch; ++row) {
     if (is_padding(problem, arguments, row)) continue;
-    auto const accepted = index_at(arguments.num_accepted, row);
-    if (accepted >= 1 && accepted <= stored) continue;
-    checker.fail(
-        fmt::format("num_accepted[{}] = {}, but it must be 1 to {}, the states per row of {}", row,
-                    accepted, stored, has_slots ? "state_source" : "initial_states"));
+    if (problem.has_state_source) {
+      check_accepted(checker, accepted, row, "state_source", arguments.state_source.extent(1));
+    } else {
+      check_accepted(checker, accepted, row, "initial_states", arguments.initial_states.extent(1));
+    }
   }
 }
 
@@ -67,8 +65,8 @@ void check_indices(problem_type const& problem, arguments_type const& given, voi
   auto const arguments = with_token_axis(given);
   auto const batch = arguments.x.extent(0);
   check_pool_slots(checker, problem, arguments);
-  if (problem.per_token_source) check_accepted(checker, problem, arguments, batch);
-  check_slot_ends(checker, arguments, arguments.num_accepted, scratch);
+  if (problem.per_token_source) check_all_accepted(checker, problem, arguments, batch);
+  check_slot_ends(checker, arguments, accepted_of(problem, arguments), scratch);
 }
 
 void validate(problem_type const& problem) {
@@ -77,6 +75,9 @@ void validate(problem_type const& problem) {
   checker.enumerator("state_rounding", problem.state_rounding, rounding::stochastic);
   if (problem.per_token_source && !problem.has_initial_states) {
     checker.fail("per_token_source = true needs has_initial_states = true, the states it picks");
+  }
+  if (problem.source_has_start && !problem.per_token_source) {
+    checker.fail("source_has_start = true needs per_token_source = true, the states it is one of");
   }
   if (problem.per_token_target && !problem.has_final_states) {
     checker.fail("per_token_target = true needs has_final_states = true, the states it writes");

@@ -115,20 +115,23 @@ struct conv1d_problem {
 ///
 /// Two ways to take back tokens of the previous call (rejected speculation), both by num_accepted:
 /// from one state that is wide enough (state_len >= width - 1 + rejected), which drops the rejected
-/// columns; or from the state that the previous call stored after each of its tokens.
+/// columns; or from the state that the previous call stored after each of its tokens. Where none of
+/// them may be accepted, the state that the call started from goes in front of those
+/// (source_has_start).
 struct conv1d_update_arguments {
   const_tensor_view x = {};  ///< (b, k, c), or (b, c) for k = 1; with cu_seqlens (1, tokens, c)
   const_tensor_view weight = {};  ///< (c, w), f32 or io type
   const_tensor_view bias = {};    ///< (c), f32 or io type; optional
   /// (r, c, state_len), or with state_source a pool (slots, c, state_len); per token of the
-  /// previous call: (r, t, c, state_len), of which num_accepted - 1 is the column to start from.
+  /// previous call: (r, t, c, state_len), of which num_accepted - 1 is the column to start from,
+  /// with source_has_start num_accepted.
   /// Optional, absent = zeros.
   const_tensor_view initial_states = {};
   /// (s + 1), i32, as in causal_conv1d: rows with different numbers of tokens.
   const_tensor_view cu_seqlens = {};
   const_tensor_view seq_idx = {};  ///< (b, k), i32, as in causal_conv1d
   /// (r), i32: slot of initial_states, -1 = start from zero; or (r, t) with num_accepted, whose
-  /// column num_accepted - 1 is the slot.
+  /// column num_accepted - 1, with source_has_start num_accepted, is the slot.
   const_tensor_view state_source = {};
   /// (r), i32: slot of final_states, -1 = write none; or (r, t), t >= the row's tokens (t = k
   /// without cu_seqlens): the slot for the state after each token.
@@ -137,8 +140,8 @@ struct conv1d_update_arguments {
   /// (cache_seqlens - rejected) % state_len.
   const_tensor_view cache_seqlens = {};
   /// (r), i32; optional: tokens of the previous call that count; rejected = num_previous -
-  /// num_accepted. From one state: 0 <= num_accepted <= num_previous. Per token: 1 <= num_accepted
-  /// <= t.
+  /// num_accepted. From one state: 0 to num_previous. Per token: 1 to t, with source_has_start 0 to
+  /// t - 1.
   const_tensor_view num_accepted = {};
   /// (r), i32; optional: tokens of the row in the previous call; absent = as many as in this one.
   const_tensor_view num_previous = {};
@@ -173,6 +176,7 @@ struct conv1d_update_problem {
   bool has_state_source = false;
   bool has_state_target = false;
   bool per_token_source = false;  ///< start from one of the previous call's states, per token
+  bool source_has_start = false;  ///< the first of those is the state before its first token
   bool per_token_target = false;  ///< store the state after each token
   bool has_num_accepted = false;
   bool has_num_previous = false;
@@ -206,6 +210,7 @@ struct conv1d_options {
 };
 struct conv1d_update_options {
   activation act = activation::none;
+  bool source_has_start = false;
   bool skip_padding = false;
   int threads = 0;
 };

@@ -37,7 +37,7 @@ enum class rounding : std::uint8_t {
 
 /// The tensors of one call. An absent tensor is a default-constructed view; which optional ones are
 /// present must match the problem. b = batch, k = seqlen (tokens per row), h = nheads, p = headdim,
-/// g = ngroups, n = dstate, t = states per row that the previous call stored.
+/// g = ngroups, n = dstate, t = states per row to start from.
 ///
 /// With k = 1 the token axis may be left out, in all of x, z, dt, B, C and out. Outer strides are
 /// free; x, z, out, B and C need stride 1 on their last axis. initial_states and final_states may
@@ -45,9 +45,12 @@ enum class rounding : std::uint8_t {
 /// the same buffer as inputs where no element is shared; any other overlap of an output is refused.
 ///
 /// Speculation: with one target per token, a call stores the state after each of its tokens. The
-/// next call takes back rejected tokens by starting from the state after the last accepted one, at
-/// column num_accepted - 1 of what was stored. No state is copied. A column that a row starts from
-/// may be one that the same row writes.
+/// next call takes back rejected tokens by starting from the state after the last accepted one:
+/// column num_accepted - 1 of what was stored. Where no token may be accepted, the state that the
+/// previous call started from goes in front (source_has_start), and the column is num_accepted: a
+/// table (b, k + 1) of slots is the next call's source, its columns from 1 on are this call's
+/// targets. No state is copied. A column that a row starts from may be one that the same row
+/// writes.
 struct state_update_arguments {
   const_tensor_view x = {};        ///< (b, k, h, p) or (b, h, p), io type
   const_tensor_view dt = {};       ///< (b, k, h) or (b, h), raw step
@@ -66,8 +69,8 @@ struct state_update_arguments {
   /// (b), i32: slot of final_states, -1 = write none; or one per token, (b, k): the slot for the
   /// state after each token. Optional. No slot twice in a call.
   const_tensor_view state_target = {};
-  /// (b), i32: how many tokens of the previous call count, 1 <= num_accepted <= t. Given exactly
-  /// when initial_states or state_source has one state per token.
+  /// (b), i32: how many tokens of the previous call count: 1 to t, with source_has_start 0 to t - 1.
+  /// Given exactly when initial_states or state_source has one state per token.
   const_tensor_view num_accepted = {};
   /// (b), i32: the caller's name for each row, for stochastic rounding. Optional; absent = the
   /// row's number in the batch.
@@ -112,6 +115,7 @@ struct state_update_problem {
   bool has_state_source = false;
   bool has_state_target = false;
   bool per_token_source = false;  ///< start from one of the previous call's states; num_accepted
+  bool source_has_start = false;  ///< the first of those is the state before its first token
   bool per_token_target = false;  ///< store the state after each token
   /// Rows whose slots are all -1, read and written, get out = 0 and nothing of them is read. Needs
   /// state_source, and state_target where states are written.
@@ -139,6 +143,7 @@ extern template class MAMBATILE_EXPORT operator_plan<state_update_problem>;
 struct state_update_options {
   bool dt_softplus = false;
   std::array<float, 2> dt_limit = {0.0F, std::numeric_limits<float>::infinity()};
+  bool source_has_start = false;
   bool skip_padding = false;
   rounding state_rounding = rounding::nearest;
   int threads = 0;

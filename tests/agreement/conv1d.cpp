@@ -249,6 +249,26 @@ std::vector<option> const& update_options() {
          t.problem.has_state_source = t.problem.has_state_target = true;
          t.problem.skip_padding = true;
        }},
+      {"states per token, the start in front",
+       [](conv1d_trial& t) {
+         give_states(t);
+         per_token(t, 4);
+         t.problem.source_has_start = true;
+       }},
+      {"states per token in slots, the start in front",
+       [](conv1d_trial& t) {
+         t.problem.max_batch = 9;
+         give_states(t, 1);
+         per_token(t, 5);
+         t.problem.has_state_source = t.problem.has_state_target = t.in_place = true;
+         t.problem.source_has_start = true;
+       }},
+      {"states per token, rings, the start in front",
+       [](conv1d_trial& t) {
+         give_states(t, 5);
+         per_token(t, 3);
+         t.problem.circular = t.problem.has_num_previous = t.problem.source_has_start = true;
+       }},
       {"states per token, packed",
        [](conv1d_trial& t) {
          pack_cu_seqlens(t);
@@ -348,7 +368,7 @@ TEST_CASE("conv1d: each option agrees in every type", "[agreement]") {
 }
 
 TEST_CASE("conv1d: options agree in pairs", "[agreement]") {
-  std::vector<int> const levels = {3, 4, 2, 2, 3, 5, 2, 4, 2, 2, 3};
+  std::vector<int> const levels = {3, 4, 2, 2, 3, 5, 2, 4, 2, 2, 4};
   std::uint64_t seed = 100;
   for (auto const& row : pairwise_rows(levels)) {
     auto trial = plain_trial();
@@ -371,7 +391,8 @@ TEST_CASE("conv1d: options agree in pairs", "[agreement]") {
     if (problem.has_state_source && problem.pack != packing::cu_seqlens) problem.max_batch = 6;
     trial.in_place = row[9] != 0;
     if (row[10] == 1) problem.has_num_accepted = true;
-    if (row[10] == 2) {
+    if (row[10] >= 2) {
+      problem.source_has_start = row[10] == 3;
       problem.has_num_previous = problem.circular;
       per_token(trial, 3);
       if (trial.in_place && !problem.has_state_target) trial.stored = problem.max_targets;

@@ -112,6 +112,18 @@ std::vector<option> const& single_options() {
          t.problem.max_seqlen = 3;
          t.in_place = true;
        }},
+      {"speculation in slots, the start in front",
+       [](update_trial& t) {
+         set_ends(t, end::slots_per_token, end::slots_per_token);
+         t.problem.max_seqlen = 3;
+         t.problem.source_has_start = t.in_place = true;
+       }},
+      {"speculation in rows, the start in front",
+       [](update_trial& t) {
+         set_ends(t, end::rows_per_token, end::rows_per_token);
+         t.problem.max_seqlen = 2;
+         t.problem.source_has_start = true;
+       }},
       {"D per head", [](update_trial& t) { t.problem.D = skip::per_head; }},
       {"D per channel", [](update_trial& t) { t.problem.D = skip::per_channel; }},
       {"z", [](update_trial& t) { t.problem.has_z = true; }},
@@ -173,6 +185,7 @@ TEST_CASE("state_update: options in pairs agree with the recurrence", "[agreemen
     seqlen,
     source,
     target,
+    start,
     in_place,
     inputs,
     states,
@@ -208,6 +221,7 @@ TEST_CASE("state_update: options in pairs agree with the recurrence", "[agreemen
     problem.max_seqlen = tokens[row[seqlen]];
     trial.stored = 4;
     set_ends(trial, static_cast<end>(row[source]), static_cast<end>(row[target]));
+    problem.source_has_start = row[start] != 0 && problem.per_token_source;
     // In place both ends are the same tensor.
     trial.in_place = row[in_place] != 0 && problem.has_initial_states && problem.has_final_states &&
                      problem.has_state_source == problem.has_state_target;

@@ -77,6 +77,7 @@ TEST_CASE("conv1d: problems that break a rule", "[errors]") {
        {"has_num_accepted = true", "has_initial_states"},
        true},
       {[](auto& p) { p.per_token_source = true; }, {"per_token_source", "has_num_accepted"}, true},
+      {[](auto& p) { p.source_has_start = true; }, {"source_has_start", "per_token_source"}, true},
       {[](auto& p) { p.has_num_previous = true; }, {"has_num_previous", "has_num_accepted"}, true},
       {[](auto& p) {
          p.per_token_target = true;
@@ -278,11 +279,15 @@ TEST_CASE("conv1d: index arrays that break a rule", "[errors]") {
     auto trial = plain_trial(true);
     trial.problem.has_num_accepted = trial.problem.per_token_source = true;
     trial.stored = 3;
-    for (double const count : {0.0, 4.0}) {
+    auto const refused = [&](double count, words const& expected) {
       auto const accepted = uploaded({3}, {1, count, 2});
-      check_refused_call(trial, [&](auto& a) { a.num_accepted = accepted.view(); },
-                         {"num_accepted[1] = " + std::to_string(static_cast<int>(count))});
-    }
+      check_refused_call(trial, [&](auto& a) { a.num_accepted = accepted.view(); }, expected);
+    };
+    refused(0, {"num_accepted[1] = 0", "initial_states", "source_has_start"});
+    refused(4, {"num_accepted[1] = 4", "1 to 3"});
+    trial.problem.source_has_start = true;
+    refused(3, {"num_accepted[1] = 3", "0 to 2"});
+    refused(-1, {"num_accepted[1] = -1", "0 to 2"});
   }
   SECTION("cache_seqlens") {
     for (bool const is_update : {false, true}) {

@@ -141,10 +141,20 @@ TEST_CASE("state_update: slots and counts out of range are refused", "[errors]")
         trial, [&](update_tensors& t, arguments&) { set_index(t.state_target, 0, 1, slot); },
         {"state_target[0, 1]", "12 slots"});
   }
-  for (double const count : {-1.0, 0.0, 4.0}) {
+  for (double const count : {-1.0, 4.0}) {
     check_refused_call(
         trial, [&](update_tensors& t, arguments&) { set_index(t.num_accepted, 2, 0, count); },
-        {"num_accepted[2]", "1 to 3", "state_source"});
+        {"num_accepted[2]", "1 to 3", "state_source has 3 states"});
+  }
+  check_refused_call(trial,
+                     [&](update_tensors& t, arguments&) { set_index(t.num_accepted, 2, 0, 0); },
+                     {"num_accepted[2] = 0", "state_source", "source_has_start"});
+  auto with_start = trial;
+  with_start.problem.source_has_start = true;
+  for (double const count : {-1.0, 3.0}) {
+    check_refused_call(
+        with_start, [&](update_tensors& t, arguments&) { set_index(t.num_accepted, 2, 0, count); },
+        {"num_accepted[2]", "0 to 2", "state_source has 3 states"});
   }
   auto rows = trial;
   rows.problem.has_state_source = rows.problem.has_state_target = false;
@@ -231,6 +241,12 @@ TEST_CASE("state_update: problems that break a rule are refused", "[errors]") {
   refused([](problem_type& p) { p.has_final_states = false; }, {"has_state_target"});
   refused([](problem_type& p) { p.has_initial_states = p.has_state_source = false; },
           {"per_token_source"});
+  refused(
+      [](problem_type& p) {
+        p.source_has_start = true;
+        p.per_token_source = false;
+      },
+      {"source_has_start = true", "per_token_source"});
   refused([](problem_type& p) { p.has_final_states = p.has_state_target = false; },
           {"per_token_target"});
   refused(

@@ -259,6 +259,71 @@ TEST_CASE("state_update: rejected tokens leave no trace", "[properties]") {
   }
 }
 
+TEST_CASE("state_update: drafts that are all rejected leave no trace", "[properties]") {
+  // Slot `row * 5` holds what a row starts from, the four behind it the states of its drafts: the
+  // whole table is what the next call may start from. Its num_accepted takes row after row back to
+  // the start.
+  for (auto const state : {dtype::f32, dtype::bf16}) {
+    auto trial = slot_trial(state);
+    trial.problem.max_batch = 3;
+    trial.stored = 5;
+    trial.problem.source_has_start = true;
+    constexpr std::int64_t drafts = 4;
+    update_tensors const tensors(trial);
+    test_tensor table(dtype::i32, {3, 1 + drafts}), counts(dtype::i32, {3}), none(dtype::i32, {3});
+    std::int64_t next = 0;
+    table.fill([&] { return static_cast<double>(next++); }).upload();
+    next = 0;
+    // Row 0 keeps none of its drafts, row 1 one, row 2 two.
+    counts.fill([&] { return static_cast<double>(next++); }).upload();
+    none.fill([] { return 0.0; }).upload();
+    test_tensor pool(state, {3 * (1 + drafts), 4, 19, 24}, trial.states);
+    random_numbers numbers(7, "pool");
+    pool.fill([&] { return numbers.normal(); }).upload();
+    tensors.upload();
+    auto call = tensors.arguments();
+    call.initial_states = call.final_states = pool.view();
+    call.state_source = table.view();
+    call.state_target = slice(table.view(), 1, 1, drafts);
+    call.num_accepted = none.view();
+    auto const problem_with_start = [&](state_update_arguments const& of) {
+      auto problem = problem_of(trial, of);
+      problem.source_has_start = true;
+      return problem;
+    };
+    execute(problem_with_start(call), call);
+    auto second = tokens_of(call, 3, 1);
+    second.num_accepted = counts.view();
+    second.final_states = {};
+    second.state_target = {};
+    execute(problem_with_start(second), second);
+    tensors.download();
+    auto const got = bits(slice(tensors.results().out, 1, 3, 1));
+
+    // The same tokens with nothing rejected.
+    for (std::int64_t row = 0; row < 3; ++row) {
+      update_tensors const plain(trial);
+      plain.upload();
+      pool.upload();
+      auto kept = plain.arguments();
+      for (auto* view : {&kept.x, &kept.dt, &kept.B, &kept.C}) *view = slice(*view, 0, row, 1);
+      kept.out = slice(kept.out, 0, row, 1);
+      kept.state_source = kept.state_target = kept.num_accepted = {};
+      kept.initial_states = slice(const_tensor_view(pool.view()), 0, row * (1 + drafts), 1);
+      kept.final_states = slice(pool.view(), 0, row * (1 + drafts), 1);
+      auto const first = tokens_of(kept, 0, row);
+      if (row > 0) execute(problem_of(trial, first), first);
+      auto const last = tokens_of(kept, 3, 1);
+      execute(problem_of(trial, last), last);
+      plain.download();
+      auto const want = bits(slice(slice(plain.results().out, 0, row, 1), 1, 3, 1));
+      auto const size = static_cast<std::ptrdiff_t>(want.size());
+      INFO("row " << row << ", states " << to_string(state));
+      CHECK(std::equal(want.begin(), want.end(), got.begin() + row * size));
+    }
+  }
+}
+
 TEST_CASE("state_update: bits depend neither on neighbours nor on threads", "[properties]") {
   for (auto const order : {arrangement::packed, arrangement::transposed}) {
     update_trial trial;

@@ -266,11 +266,12 @@ void conv1d_tensors::make_speculation() {
     // A state per token is picked by its column; where tokens are counted back, there is a limit.
     bool const counts_back =
         !problem.per_token_source || problem.has_num_previous || problem.circular;
+    std::int64_t const least = problem.per_token_source && !problem.source_has_start ? 1 : 0;
     auto const most_back = problem.per_token_source
-                               ? before - 1
+                               ? before - least
                                : std::min(before, problem.state_len - problem.width + 1);
     auto count = counts_back ? before - stream.index(most_back + 1) : trial_.stored;
-    if (problem.per_token_source) count = std::min(count, 1 + stream.index(trial_.stored));
+    if (problem.per_token_source) count = std::min(count, least + stream.index(trial_.stored));
     accepted.push_back(count);
     previous.push_back(before);
     ring.push_back(before + stream.index(20));

@@ -140,7 +140,9 @@ void update_tensors::make_slots() {
     random_numbers counts(trial_.seed, "num_accepted");
     std::int64_t row = 0;
     num_accepted.fill([&] {
-      return is_padding(row++) ? 0.0 : static_cast<double>(1 + counts.index(trial_.stored));
+      auto const column = counts.index(trial_.stored);
+      if (is_padding(row++)) return 0.0;
+      return static_cast<double>(problem.source_has_start ? column : column + 1);
     });
   }
   if (problem.has_row_ids) {
@@ -178,8 +180,10 @@ void update_tensors::make_states() {
     random_numbers numbers(trial_.seed, "initial_states");
     for (std::int64_t row = 0; row < batch; ++row) {
       auto const index = static_cast<std::size_t>(row);
-      auto const column = problem.per_token_source ? static_cast<std::int64_t>(accepted[index]) - 1
-                                                   : std::int64_t{0};
+      auto const first = problem.source_has_start ? 0 : 1;
+      auto const column = problem.per_token_source
+                              ? static_cast<std::int64_t>(accepted[index]) - first
+                              : std::int64_t{0};
       if (column < 0) continue;
       auto part = image;
       if (problem.has_state_source) {
