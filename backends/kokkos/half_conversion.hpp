@@ -44,7 +44,15 @@ inline void narrow_lanes(Element* to, pack const& value) noexcept {
   return pack(_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(raw), 16)));
 }
 inline void narrow(bfloat16* to, pack const& value) noexcept {
-  // The hardware's own conversion would flush subnormal numbers.
+#if defined(__AVX512BF16__)
+  // The hardware's own conversion takes subnormal numbers for zeros.
+  constexpr int subnormal = 0x20;
+  if (_mm512_fpclass_ps_mask(static_cast<__m512>(value), subnormal) == 0) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        std::bit_cast<__m256i>(_mm512_cvtneps_pbh(static_cast<__m512>(value))));
+    return;
+  }
+#endif
   __m512i const bits = _mm512_castps_si512(static_cast<__m512>(value));
   __m512i const high = _mm512_srli_epi32(bits, 16);
   __m512i const odd = _mm512_and_si512(high, _mm512_set1_epi32(1));

@@ -72,7 +72,10 @@ class state_update_plan_implementation final
 
   void execute(state_update_arguments const& given, workspace_view workspace,
                queue const& on) const override {
-    auto const arguments = detail::with_token_axis(given);
+    // A copy would be new to the other threads' caches in every call.
+    state_update_arguments widened;
+    if (given.x.rank == 3) widened = detail::with_token_axis(given);
+    auto const& arguments = given.x.rank == 3 ? widened : given;
     auto const batch = arguments.x.extent(0);
     std::int64_t rows = batch;
     for (std::int64_t row = 0; problem_.skip_padding && row < batch; ++row) {

@@ -10,6 +10,7 @@
 #include "state_update_call.hpp"
 #include "state_update_forms.hpp"
 #include "step_size.hpp"
+#include "unroll.hpp"
 #include "vector_math.hpp"
 
 namespace mambatile {
@@ -36,15 +37,19 @@ void read(const_tensor_view const& from, std::int64_t offset, std::int64_t strid
   });
 }
 
-// `count` elements with stride 1, rounded.
-void write_row(tensor_view const& to, std::int64_t offset, std::int64_t count,
-               float const* from) noexcept {
-  visit_type(to.type, [&]<class Element>(Element const*) {
-    auto* const data = static_cast<Element*>(to.data) + offset;
-    std::int64_t i = 0;
-    for (; i + pack_width <= count; i += pack_width) store(data + i, load(from + i));
-    if (i < count) store_first(data + i, load(from + i), static_cast<int>(count - i));
-  });
+// visit.operator()<Full>(first, how many) for the packs of `count` elements.
+template <class Visit>
+MAMBATILE_ALWAYS_INLINE inline void for_each_pack(std::int64_t count, Visit const& visit) {
+  std::int64_t i = 0;
+  for (; i + pack_width <= count; i += pack_width) visit.template operator()<true>(i, pack_width);
+  if (i < count) visit.template operator()<false>(i, static_cast<int>(count - i));
+}
+
+// Offset of the first of a part's channels in x, z or out.
+[[nodiscard]] std::int64_t offset_of(const_tensor_view const& view, update_part const& part,
+                                     std::int64_t token) noexcept {
+  return part.row * view.stride(0) + token * view.stride(1) + part.head * view.stride(2) +
+         part.first * view.stride(3);
 }
 
 }  // namespace
@@ -147,40 +152,39 @@ state_ref update_worker::in_scratch(bool by_channel) const noexcept {
 
 void update_worker::read_inputs(update_part const& part, std::int64_t token) noexcept {
   auto const& x = arguments_.x;
-  auto const count = part.end - part.first;
-  read(x,
-       part.row * x.stride(0) + token * x.stride(1) + part.head * x.stride(2) +
-           part.first * x.stride(3),
-       x.stride(3), count, scratch_.x);
   pack const delta(scratch_.delta[token * scratch_.heads_stride + part.head - first_head_]);
-  for (std::int64_t p = 0; p < count; p += pack_width) {
-    store(scratch_.dx + p, delta * load(scratch_.x + p));
-  }
+  visit_type(x.type, [&]<class Element>(Element const*) {
+    auto const* const from = static_cast<Element const*>(x.data) + offset_of(x, part, token);
+    for_each_pack(part.end - part.first, [&]<bool Full>(std::int64_t p, int count) {
+      pack const value = Full ? load(from + p) : load_first(from + p, count);
+      store(scratch_.x + p, value);
+      store(scratch_.dx + p, delta * value);
+    });
+  });
 }
 
 void update_worker::write_out(update_part const& part, std::int64_t token) noexcept {
-  auto const count = part.end - part.first;
-  float* const y = scratch_.y;
-  if (problem_.D != skip::none) {
-    for (std::int64_t p = 0; p < count; p += pack_width) {
-      store(y + p, fma(load(scratch_.skip + p), load(scratch_.x + p), load(y + p)));
-    }
-  }
-  if (problem_.has_z) {
-    auto const& z = arguments_.z;
-    float* const gate = scratch_.dx;  // no longer needed
-    read(z,
-         part.row * z.stride(0) + token * z.stride(1) + part.head * z.stride(2) +
-             part.first * z.stride(3),
-         z.stride(3), count, gate);
-    for (std::int64_t p = 0; p < count; p += pack_width) {
-      store(y + p, load(y + p) * silu(load(gate + p)));
-    }
-  }
-  write_row(arguments_.out,
-            part.row * arguments_.out.stride(0) + token * arguments_.out.stride(1) +
-                part.head * arguments_.out.stride(2) + part.first * arguments_.out.stride(3),
-            count, y);
+  auto const& out = arguments_.out;
+  auto const& z = arguments_.z;
+  visit_type(out.type, [&]<class Element>(Element const*) {
+    auto* const to = static_cast<Element*>(out.data) + offset_of(out, part, token);
+    auto const* const gate =
+        problem_.has_z ? static_cast<Element const*>(z.data) + offset_of(z, part, token) : nullptr;
+    for_each_pack(part.end - part.first, [&]<bool Full>(std::int64_t p, int count) {
+      pack value = load(scratch_.y + p);
+      if (problem_.D != skip::none) {
+        value = fma(load(scratch_.skip + p), load(scratch_.x + p), value);
+      }
+      if (gate != nullptr) {
+        value = value * silu(Full ? load(gate + p) : load_first(gate + p, count));
+      }
+      if constexpr (Full) {
+        store(to + p, value);
+      } else {
+        store_first(to + p, value, count);
+      }
+    });
+  });
 }
 
 void update_worker::step(update_part const& part, std::int64_t token, state_ref const& from,
@@ -226,12 +230,15 @@ void update_worker::run(update_part const& part) noexcept {
   auto const tokens = arguments_.x.extent(1);
   auto const group = part.head / (problem_.nheads / problem_.ngroups);
   if (group != group_) start_group(group);
-  if (problem_.D != skip::none) {
-    auto const& D = arguments_.D;
-    bool const per_channel = problem_.D == skip::per_channel;
-    auto const along = per_channel ? D.stride(1) : 0;
-    read(D, part.head * D.stride(0) + part.first * along, along, part.end - part.first,
+  auto const& D = arguments_.D;
+  if (problem_.D == skip::per_channel) {
+    read(D, part.head * D.stride(0) + part.first * D.stride(1), D.stride(1), part.end - part.first,
          scratch_.skip);
+  } else if (problem_.D == skip::per_head) {
+    pack const of_head(element_at(D.data, D.type, part.head * D.stride(0)));
+    for (auto p = part.first; p < part.end; p += pack_width) {
+      store(scratch_.skip + (p - part.first), of_head);
+    }
   }
 
   state_extent const extent{part.end - part.first, problem_.dstate};
