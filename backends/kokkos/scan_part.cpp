@@ -8,6 +8,8 @@
 #include "scan_pack.hpp"
 #include "scan_part_states.hpp"
 #include "scan_tiles.hpp"
+#include "state_step.hpp"
+#include "tuning_state_update.hpp"
 #include "vector_math.hpp"
 
 // The scan of some heads of one row: pieces outside, heads inside, so that what the heads of a
@@ -29,7 +31,10 @@ class part_runner {
         row_(row),
         part_(part),
         scratch_(scratch),
-        states_(call, row, part, scratch) {}
+        states_(call, row, part, scratch),
+        from_memory_(rows_of(call) * problem_.nheads * problem_.headdim * problem_.dstate *
+                         static_cast<std::int64_t>(sizeof(float)) >
+                     state_update_tuning_for(pack_width).hot_bytes) {}
 
   void run() noexcept {
     std::fill_n(scratch_.exponents, heads(), 0.0);
@@ -100,7 +105,9 @@ class part_runner {
         packed_group = group;
       }
       prepare_head(piece, head, sequential);
-      if (sequential) {
+      if (sequential && piece.count == 1 && states_.is_in_place()) {
+        run_token_in_place(piece, head);
+      } else if (sequential) {
         run_tokens(piece, head);
       } else {
         run_chunk(piece, head);
@@ -267,6 +274,31 @@ class part_runner {
     }
   }
 
+  // The same bits as run_tokens, but the state passes in one stream, as when decoding.
+  void run_token_in_place(scan_piece const& piece, std::int64_t head) noexcept {
+    constexpr std::int64_t most = 256;
+    alignas(sizeof(pack)) float x_delta[most];
+    alignas(sizeof(pack)) float y[most];
+    pack const delta(scratch_.steps.weight[0]);
+    for (auto column = part_.columns.begin; column < part_.columns.end; column += most) {
+      auto const used = std::min(most, part_.columns.end - column);
+      auto const* x = at(arguments_.x, piece.begin, head) + column;
+      for (std::int64_t p = 0; p < used; p += pack_width) store(x_delta + p, load(x + p) * delta);
+      auto const source = states_.source(head, column);
+      auto const target = states_.target(head, column);
+      step_by_channel({source.data, dtype::f32, source.stride, target.data, dtype::f32,
+                       target.stride, from_memory_},
+                      {scratch_.steps.row[0], scratch_.b, scratch_.c_transposed, x_delta, y}, used,
+                      problem_.dstate);
+      finishing const finish{
+          y, used,
+          problem_.D == skip::none ? nullptr : scratch_.skip + (column - part_.columns.begin)};
+      finish_row(finish, 0, x,
+                 problem_.has_z ? at(arguments_.z, piece.begin, head) + column : nullptr,
+                 at(arguments_.out, piece.begin, head) + column, used);
+    }
+  }
+
   void run_tokens(scan_piece const& piece, std::int64_t head) noexcept {
     auto const& steps = scratch_.steps;
     for_each_panel([&](std::int64_t column, int vectors) {
@@ -298,6 +330,7 @@ class part_runner {
   scan_part const& part_;
   scan_scratch& scratch_;
   part_states states_;
+  bool from_memory_;         // the call's states do not fit the nearest caches
   bool keep_state_ = false;  // somebody reads the states behind the piece
 };
 

@@ -32,6 +32,10 @@ class part_states {
 
   /// The next piece leaves its states in panels, or, when nothing follows, in their tensor.
   void begin_piece(bool is_last) noexcept { writes_tensor_ = is_last && is_target_direct_; }
+  /// The piece reads its states from their tensor and writes them to theirs.
+  [[nodiscard]] bool is_in_place() const noexcept {
+    return place_ == place::source && writes_tensor_;
+  }
   /// The piece has written all states.
   void end_piece() noexcept { place_ = writes_tensor_ ? place::target : place::panels; }
 

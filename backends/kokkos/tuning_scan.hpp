@@ -43,8 +43,10 @@ inline constexpr int largest_chunk = 256;
 /// 1e21 for what it multiplies.
 inline constexpr double factoring_bound = 40.0;
 
-/// Tokens' worth of work that a sequence costs beside its tokens, for balancing.
-inline constexpr std::int64_t sequence_overhead = 4;
+/// Tokens' worth of work that a sequence costs beside its tokens, for balancing: reading and
+/// writing its state. Per head and thread that is 8 N P bytes at 18 GB/s against 4 N P operations a
+/// token at 60 GFLOP/s (Sapphire Rapids, 2026-12), whatever N and P.
+inline constexpr std::int64_t sequence_overhead = 6;
 
 }  // namespace kokkos
 }  // namespace v0
