@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <nlohmann/json.hpp>
@@ -75,9 +76,64 @@ TEST_CASE("cli: bench update measures against the plain loop of its run", "[cli]
   CHECK(lines[0]["operator"] == "state_update");
   CHECK(lines[0]["variant"] == "hot");
   CHECK(lines[0]["seqlen"] == 1);
+  CHECK(lines[0]["state"] == "bf16");
   CHECK(lines[1]["batch"] == 5);
   CHECK(lines[1]["fraction_of_peak"].get<double>() > 0);
+  // 2 bytes an element, read and written.
+  double const bytes = 2.0 * 2 * 5 * 3 * 16 * 24;
+  CHECK(lines[1]["gbytes_per_s"].get<double>() ==
+        Catch::Approx(bytes / lines[1]["ms"].get<double>() * 1e-6));
+  CHECK(lines[1]["tokens_per_s"].get<double>() ==
+        Catch::Approx(5 / lines[1]["ms"].get<double>() * 1e3));
   CHECK(run_program("bench update --shape nonsense").status == 2);
+}
+
+TEST_CASE("cli: bench conv counts every tensor once", "[cli]") {
+  auto const run = run_program(
+      "bench conv --shape H3P16G1N24 --threads 1 --rounds 2 --seqlen 1,7 --batch 2,3 --io f16 "
+      "--width 5 --json");
+  INFO(run.err);
+  REQUIRE(run.status == 0);
+  auto const lines = lines_of(run.out);
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0]["operator"] == "causal_conv1d_update");
+  CHECK(lines[1]["operator"] == "causal_conv1d");
+  CHECK(lines[3]["batch"] == 3);
+  CHECK(lines[3]["seqlen"] == 7);
+  // x and out, states in and out in f16; weight and bias in f32.
+  constexpr double channels = 3 * 16 + 2 * 24;
+  double const bytes = channels * (2 * 3 * 7 * 2 + 2 * 3 * 4 * 2 + 5 * 4 + 4);
+  CHECK(lines[3]["gbytes_per_s"].get<double>() ==
+        Catch::Approx(bytes / lines[3]["ms"].get<double>() * 1e-6));
+  CHECK(lines[3]["fraction_of_peak"].get<double>() > 0);
+  CHECK(!lines[3].contains("ggml_ms"));  // ggml has no such type here
+}
+
+TEST_CASE("cli: bench norm in both orders and without a gate", "[cli]") {
+  std::string const each = "bench norm --shape H4P16G2N24 --threads 1 --rounds 2 --seqlen 9 --json";
+  auto const gated = run_program(each + " --norm-before-gate");
+  auto const alone = run_program(each + " --no-gate");
+  REQUIRE(gated.status == 0);
+  REQUIRE(alone.status == 0);
+  auto const check = [](std::string const& out, double rows) {
+    auto const line = lines_of(out).at(0);
+    CHECK(line["operator"] == "gated_rms_norm");
+    CHECK(line["gbytes_per_s"].get<double>() ==
+          Catch::Approx((rows * 9 + 1) * 64 * 4 / line["ms"].get<double>() * 1e-6));
+  };
+  check(gated.out, 3);
+  check(alone.out, 2);
+}
+
+TEST_CASE("cli: bench refuses sizes that are no shape", "[cli]") {
+  for (auto const* of : {"scan", "conv", "norm", "update"}) {
+    for (auto const* sizes : {"H0P64G1N128", "H4P0G1N8", "H4P16G0N8", "H4P16G3N8", "H-4P16G1N8"}) {
+      auto const run = run_program("bench " + std::string(of) + " --shape " + sizes);
+      INFO(of << ' ' << run.err);
+      CHECK(run.status == 2);
+      CHECK_THAT(run.err, ContainsSubstring(sizes));
+    }
+  }
 }
 
 TEST_CASE("cli: bench scan refuses shapes it does not know", "[cli]") {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -20,10 +21,21 @@ struct timing {
   double minimum = 0;
   double median = 0;
   int rounds = 0;
+  std::vector<double> samples = {};  ///< one a round
 };
+
+/// What `of` took over what `to` took in the same round: the median of all rounds. What disturbs a
+/// round disturbs both.
+[[nodiscard]] double median_ratio(timing const& of, timing const& to);
 
 /// Calls every candidate once to warm up, then round by round. One result per candidate, in order.
 [[nodiscard]] std::vector<timing> time_interleaved(
     std::vector<std::function<void()>> const& candidates, interleaving const& how = {});
+
+/// The same for work that comes in pieces: a round does every piece once with every candidate,
+/// candidates in turn within each piece. For long rounds. Times are means over the pieces.
+[[nodiscard]] std::vector<timing> time_in_turn(
+    std::vector<std::function<void(std::int64_t piece)>> const& candidates, std::int64_t pieces,
+    interleaving const& how = {});
 
 }  // namespace mambatile::benchmark

@@ -29,8 +29,6 @@ namespace {
 
 using evaluation::host_tensor;
 
-constexpr std::int64_t width = 4;
-
 host_tensor normal_tensor(dtype type, std::initializer_list<std::int64_t> shape, unsigned seed) {
   host_tensor tensor(type, shape);
   std::mt19937 random(seed);
@@ -60,19 +58,6 @@ std::function<void()> planned_call(backend const& on, Problem const& problem,
   return [plan, arguments, memory] { plan.execute(arguments, memory->workspace()); };
 }
 
-bench_record start_record(layer_settings const& chosen, backend const& on, std::string name,
-                          std::string const& shape, std::int64_t seqlen, int threads) {
-  bench_record record;
-  record.operator_name = std::move(name);
-  record.backend = on.name();
-  record.shape = shape;
-  record.batch = chosen.batch;
-  record.seqlen = seqlen;
-  record.threads = threads;
-  record.io = chosen.io;
-  return record;
-}
-
 // Times the operator, the copy of as many bytes as x has, and a peer where there is one.
 void time_record(layer_settings const& chosen, std::function<void()> const& call,
                  std::int64_t bytes_of_x, std::function<void()> const& peer, bench_record& record) {
@@ -86,28 +71,39 @@ void time_record(layer_settings const& chosen, std::function<void()> const& call
         benchmark::copy_plainly(source.elements<float>(), target.elements<float>(), record.threads);
       }};
   if (peer) candidates.push_back(peer);
-  auto const times = benchmark::time_interleaved(
-      candidates, {.least_rounds = chosen.rounds, .most_rounds = chosen.rounds});
+  auto const times = benchmark::time_interleaved(candidates, chosen.timing());
   record.ms = times[0].median;
   record.ms_min = times[0].minimum;
-  record.peak_gbytes = 2e-6 * static_cast<double>(bytes_of_x) / times[1].median;
-  if (peer) record.peers.push_back({"ggml", times[2].median, times[2].minimum});
+  // The copy moves 2 x bytes_of_x.
+  record.fraction_of_roof = benchmark::median_ratio(times[1], times[0]) * record.moved_bytes /
+                            (2 * static_cast<double>(bytes_of_x));
+  if (peer) {
+    record.peers.push_back(
+        {"ggml", times[2].median, times[2].minimum, benchmark::median_ratio(times[2], times[0])});
+  }
 }
 
-bench_record bench_conv_cell(layer_settings const& chosen, std::string const& name,
-                             std::int64_t seqlen, int threads) {
-  auto const shape = layer_shape(name);
+struct conv_settings : layer_settings {
+  std::int64_t width = 4;
+};
+
+bench_record bench_conv_cell(conv_settings const& chosen, layer_cell const& cell) {
   auto const& on = host_backend(chosen);
+  auto const& shape = cell.shape;
   auto const channels = shape.nheads * shape.headdim + 2 * shape.ngroups * shape.dstate;
-  auto const batch = chosen.batch;
-  auto x = normal_tensor(chosen.io, {batch, seqlen, channels}, 1);
+  auto const batch = cell.batch;
+  auto const width = chosen.width;
+  auto x = normal_tensor(chosen.io, {batch, cell.seqlen, channels}, 1);
   auto weight = normal_tensor(dtype::f32, {channels, width}, 2);
   auto bias = normal_tensor(dtype::f32, {channels}, 3);
   auto states = normal_tensor(chosen.io, {batch, channels, width - 1}, 4);
   auto final_states = normal_tensor(chosen.io, {batch, channels, width - 1}, 5);
-  auto out = normal_tensor(chosen.io, {batch, seqlen, channels}, 6);
+  auto out = normal_tensor(chosen.io, {batch, cell.seqlen, channels}, 6);
 
-  auto record = start_record(chosen, on, "conv", name, seqlen, threads);
+  bool const is_step = cell.seqlen == 1;
+  auto record = start_record(
+      chosen, on, is_step ? conv1d_update_problem::operator_name : conv1d_problem::operator_name,
+      cell);
   std::function<void()> call;
   auto const plan = [&](auto arguments, auto options) {
     arguments.x = x.view();
@@ -117,17 +113,17 @@ bench_record bench_conv_cell(layer_settings const& chosen, std::string const& na
     arguments.final_states = final_states.view();
     arguments.out = out.view();
     options.act = activation::silu;
-    options.threads = threads;
+    options.threads = cell.threads;
     call = planned_call(on, make_problem(arguments, options), arguments, record);
   };
-  if (seqlen == 1) {
+  if (is_step) {
     plan(conv1d_update_arguments{}, conv1d_update_options{});
   } else {
     plan(conv1d_arguments{}, conv1d_options{});
   }
-  record.moved_bytes =
-      static_cast<double>(x.bytes() + out.bytes() + states.bytes() + final_states.bytes());
-  record.tensor_bytes = record.moved_bytes + static_cast<double>(weight.bytes() + bias.bytes());
+  record.moved_bytes = static_cast<double>(x.bytes() + out.bytes() + states.bytes() +
+                                           final_states.bytes() + weight.bytes() + bias.bytes());
+  record.tensor_bytes = record.moved_bytes;
 
   std::unique_ptr<benchmark::peer_run> theirs;
   std::function<void()> peer;
@@ -143,73 +139,78 @@ bench_record bench_conv_cell(layer_settings const& chosen, std::string const& na
   return record;
 }
 
-bench_record bench_norm_cell(layer_settings const& chosen, std::string const& name,
-                             std::int64_t seqlen, int threads) {
-  auto const shape = layer_shape(name);
+struct norm_settings : layer_settings {
+  bool norm_before_gate = false;
+  bool without_gate = false;
+};
+
+bench_record bench_norm_cell(norm_settings const& chosen, layer_cell const& cell) {
   auto const& on = host_backend(chosen);
-  auto const channels = shape.nheads * shape.headdim;
-  auto const rows = chosen.batch * seqlen;
+  auto const channels = cell.shape.nheads * cell.shape.headdim;
+  auto const rows = cell.batch * cell.seqlen;
   auto x = normal_tensor(chosen.io, {rows, channels}, 1);
   auto z = normal_tensor(chosen.io, {rows, channels}, 2);
   auto weight = normal_tensor(dtype::f32, {channels}, 3);
   auto out = normal_tensor(chosen.io, {rows, channels}, 4);
 
-  auto record = start_record(chosen, on, "norm", name, seqlen, threads);
+  auto record = start_record(chosen, on, gated_rms_norm_problem::operator_name, cell);
   gated_rms_norm_arguments arguments;
   arguments.x = x.view();
-  arguments.z = z.view();
+  if (!chosen.without_gate) arguments.z = z.view();
   arguments.weight = weight.view();
   arguments.out = out.view();
-  auto const call = planned_call(
-      on,
-      make_problem(arguments, gated_rms_norm_options{.group_size = channels / shape.ngroups,
-                                                     .threads = threads}),
-      arguments, record);
-  record.moved_bytes = static_cast<double>(x.bytes() + z.bytes() + out.bytes());
-  record.tensor_bytes = record.moved_bytes + static_cast<double>(weight.bytes());
+  gated_rms_norm_options options;
+  options.group_size = channels / cell.shape.ngroups;
+  options.norm_before_gate = chosen.norm_before_gate;
+  options.threads = cell.threads;
+  auto const call = planned_call(on, make_problem(arguments, options), arguments, record);
+  record.moved_bytes = static_cast<double>(x.bytes() + out.bytes() + weight.bytes()) +
+                       (chosen.without_gate ? 0.0 : static_cast<double>(z.bytes()));
+  record.tensor_bytes = record.moved_bytes;
   time_record(chosen, call, static_cast<std::int64_t>(x.bytes()), {}, record);
   return record;
 }
 
-template <class Cell>
-void bench_cells(layer_settings chosen, char const* what, Cell const& cell) {
-  if (chosen.threads.empty()) chosen.threads.push_back(available_processors());
-  progress shown(what, static_cast<std::int64_t>(chosen.shapes.size() * chosen.seqlens.size() *
-                                                 chosen.threads.size()));
-  std::vector<bench_record> records;
-  for (auto const& shape : chosen.shapes) {
-    for (auto const seqlen : chosen.seqlens) {
-      for (auto const threads : chosen.threads) {
-        records.push_back(cell(chosen, shape, seqlen, threads));
-        if (chosen.json) print_json(records.back());
-        shown.step();
-      }
-    }
-  }
-  if (chosen.json) return;
-  print_table(records);
-  fmt::print("Peak: a plain copy as large as x, in the same {} rounds. ms: median.\n",
-             chosen.rounds);
-}
-
-template <class Cell>
-void add_command(CLI::App& bench, char const* name, char const* help, char const* what,
-                 Cell const& cell) {
-  auto const chosen = std::make_shared<layer_settings>();
+// A subcommand with the options that these operators share.
+template <class Settings>
+CLI::App* add_command(CLI::App& bench, char const* name, char const* help,
+                      std::shared_ptr<Settings> const& chosen,
+                      bench_record (*time_cell)(Settings const&, layer_cell const&)) {
+  chosen->seqlens = {2048};
   auto* const command = bench.add_subcommand(name, help);
   add_layer_options(*command, *chosen);
-  command->callback([chosen, what, cell] { bench_cells(*chosen, what, cell); });
+  command->add_option("--seqlen", chosen->seqlens, "Tokens a row (default: 2048)")
+      ->delimiter(',')
+      ->check(at_least(1))
+      ->type_name("T,...");
+  add_dtype_option(*command, "--io", "Type of activations (default: f32)",
+                   [chosen](dtype type) { chosen->io = type; });
+  std::string const what = std::string("bench ") + name;
+  command->callback([chosen, what, time_cell] {
+    bench_layers(*chosen, what.c_str(), "Peak: a plain copy as large as x, in the same rounds.",
+                 [&](layer_cell const& cell) { return time_cell(*chosen, cell); });
+  });
+  return command;
 }
 
 }  // namespace
 
 void add_bench_conv_command(CLI::App& bench) {
-  add_command(bench, "conv", "Time the convolution with bias and silu; T = 1 is a decode step",
-              "bench conv", bench_conv_cell);
+  auto const chosen = std::make_shared<conv_settings>();
+  auto* const command =
+      add_command(bench, "conv", "Time the convolution with bias and silu; T = 1 is a decode step",
+                  chosen, bench_conv_cell);
+  command->add_option("--width", chosen->width, "Taps (default: 4)")
+      ->check(at_least(1))
+      ->type_name("W");
 }
 
 void add_bench_norm_command(CLI::App& bench) {
-  add_command(bench, "norm", "Time the gated norm", "bench norm", bench_norm_cell);
+  auto const chosen = std::make_shared<norm_settings>();
+  auto* const command = add_command(
+      bench, "norm", "Time the gated norm, in the groups of the shape", chosen, bench_norm_cell);
+  command->add_flag("--norm-before-gate", chosen->norm_before_gate, "Norm first, then gate");
+  command->add_flag("--no-gate", chosen->without_gate, "Norm alone");
 }
 
 }  // namespace mambatile::program

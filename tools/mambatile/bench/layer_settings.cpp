@@ -3,44 +3,71 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <mambatile/errors.hpp>
 
+#include "bench/shapes.hpp"
 #include "options.hpp"
+#include "text.hpp"
 
 namespace mambatile::program {
 
 void add_layer_options(CLI::App& command, layer_settings& chosen) {
-  command.add_option("--shape", chosen.shapes, "Model (mamba2-130m, mamba2-2.7b, ...)")
+  command
+      .add_option("--shape", chosen.shapes,
+                  "Model (mamba2-130m, mamba2-2.7b, nemotron-h-8b, ...) or sizes (H24P64G1N128)")
       ->delimiter(',')
       ->type_name("NAME,...");
-  command.add_option("--seqlen", chosen.seqlens, "Tokens a row (default: 2048)")
+  command.add_option("--batch", chosen.batches, "Rows (default: 1)")
       ->delimiter(',')
       ->check(at_least(1))
-      ->type_name("T,...");
-  command.add_option("--batch", chosen.batch, "Rows (default: 1)")
-      ->check(at_least(1))
-      ->type_name("B");
+      ->type_name("B,...");
   command.add_option("--threads", chosen.threads, "Threads (default: all)")
       ->delimiter(',')
       ->check(at_least(1))
       ->type_name("N,...");
   add_backend_option(command, chosen.backend);
-  add_dtype_option(command, "--io", "Type of activations (default: f32)",
-                   [&chosen](dtype type) { chosen.io = type; });
   command.add_option("--rounds", chosen.rounds, "Timed rounds (default: 20)")
       ->check(at_least(1))
       ->type_name("N");
   command.add_flag("--json", chosen.json, "Print one JSON object a line");
 }
 
-evaluation::scan_shape layer_shape(std::string const& name) {
-  if (auto const* known = evaluation::find_scan_shape(name)) return *known;
-  std::vector<std::string_view> names;
-  for (auto const& each : evaluation::scan_shapes) names.push_back(each.name);
-  throw CLI::ValidationError("--shape",
-                             fmt::format("{} is not one of {}", name, fmt::join(names, ", ")));
+bench_record start_record(layer_settings const& chosen, backend const& on,
+                          std::string_view operator_name, layer_cell const& cell) {
+  bench_record record;
+  record.operator_name = operator_name;
+  record.backend = on.name();
+  record.shape = cell.shape.name;
+  record.batch = cell.batch;
+  record.seqlen = cell.seqlen;
+  record.threads = cell.threads;
+  record.io = chosen.io;
+  return record;
+}
+
+void bench_layers(layer_settings chosen, char const* what, std::string const& footnote,
+                  std::function<bench_record(layer_cell const&)> const& time_cell) {
+  std::vector<evaluation::scan_shape> shapes;
+  for (auto const& name : chosen.shapes) shapes.push_back(bench_shape(name));
+  if (chosen.threads.empty()) chosen.threads.push_back(available_processors());
+  progress shown(what, static_cast<std::int64_t>(shapes.size() * chosen.batches.size() *
+                                                 chosen.seqlens.size() * chosen.threads.size()));
+  std::vector<bench_record> records;
+  for (auto const& shape : shapes) {
+    for (auto const batch : chosen.batches) {
+      for (auto const seqlen : chosen.seqlens) {
+        for (auto const threads : chosen.threads) {
+          records.push_back(time_cell({shape, batch, seqlen, threads}));
+          if (chosen.json) print_json(records.back());
+          shown.step();
+        }
+      }
+    }
+  }
+  if (chosen.json) return;
+  print_table(records);
+  fmt::print("{} ms: median of {} interleaved rounds.\n", footnote, chosen.rounds);
 }
 
 backend const& host_backend(layer_settings const& chosen) {

@@ -9,6 +9,14 @@
 
 namespace mambatile::program {
 
+namespace {
+
+double ratio_of(peer_time const& peer, bench_record const& record) {
+  return peer.ratio != 0 ? peer.ratio : peer.ms / record.ms;
+}
+
+}  // namespace
+
 void print_json(bench_record const& record) {
   nlohmann::ordered_json line = {
       {"operator", record.operator_name},
@@ -19,17 +27,21 @@ void print_json(bench_record const& record) {
       {"seqlen", record.seqlen},
       {"threads", record.threads},
       {"io", to_string(record.io)},
+  };
+  if (record.state) line["state"] = to_string(*record.state);
+  line.update({
       {"ms", record.ms},
       {"ms_min", record.ms_min},
       {"tokens_per_s", record.tokens_per_s()},
-  };
+  });
+  if (record.moved_bytes != 0) line["gbytes_per_s"] = record.gbytes_per_s();
   auto const fraction = record.fraction_of_peak();
   line["fraction_of_peak"] = fraction ? nlohmann::ordered_json(*fraction) : nullptr;
   line["workspace_bytes"] = record.workspace_bytes;
   if (record.variant != "plain") line["variant"] = record.variant;
   for (auto const& peer : record.peers) {
     line[peer.name + "_ms"] = peer.ms;
-    line[peer.name + "_ratio"] = peer.ms / record.ms;
+    line[peer.name + "_ratio"] = ratio_of(peer, record);
   }
   fmt::print("{}\n", line.dump());
   std::fflush(stdout);
@@ -58,7 +70,8 @@ void print_table(std::vector<bench_record> const& records) {
         std::to_string(record.batch),
         std::to_string(record.seqlen),
         std::to_string(record.threads),
-        std::string(to_string(record.io)),
+        fmt::format("{}{}", to_string(record.io),
+                    record.state ? fmt::format("/{}", to_string(*record.state)) : ""),
         record.plan,
         fmt::format("{:.3f}", record.ms),
         fmt::format("{:.3f}", record.ms_min),
@@ -71,7 +84,7 @@ void print_table(std::vector<bench_record> const& records) {
     };
     for (auto const& peer : record.peers) {
       row.push_back(fmt::format("{:.3f}", peer.ms));
-      row.push_back(fmt::format("{:.2f}", peer.ms / record.ms));
+      row.push_back(fmt::format("{:.2f}", ratio_of(peer, record)));
     }
     rows.add(std::move(row));
   }

@@ -16,6 +16,7 @@ struct peer_time {
   std::string name;
   double ms = 0;
   double ms_min = 0;
+  double ratio = 0;  ///< of its time to ours: the median of all rounds' ratios; 0: ms over ms
 };
 
 struct bench_record {
@@ -28,7 +29,8 @@ struct bench_record {
   std::int64_t seqlen = 0;
   int threads = 0;  ///< that ran
   dtype io = dtype::f32;
-  double ms = 0;  ///< median
+  std::optional<dtype> state = {};  ///< where it is one of the operator's choices
+  double ms = 0;                    ///< median
   double ms_min = 0;
   std::size_t workspace_bytes = 0;
   std::vector<peer_time> peers;
@@ -36,9 +38,10 @@ struct bench_record {
   /// Useful work, whatever the algorithm does beyond it, and its roof; 0 where none applies.
   double gflop = 0;
   double peak_gflops = 0;
-  /// Bytes that must be read and written, and their roof; for work that is bound by memory.
+  /// Bytes that must be read and written, and the rate over that of a plain loop over memory in
+  /// the same rounds; for work that is bound by memory.
   double moved_bytes = 0;
-  double peak_gbytes = 0;
+  std::optional<double> fraction_of_roof = {};
   /// All tensors of the call.
   double tensor_bytes = 0;
 
@@ -48,7 +51,7 @@ struct bench_record {
   [[nodiscard]] double gflops() const noexcept { return gflop / (ms * 1e-3); }
   [[nodiscard]] double gbytes_per_s() const noexcept { return moved_bytes / ms * 1e-6; }
   [[nodiscard]] std::optional<double> fraction_of_peak() const noexcept {
-    if (moved_bytes != 0 && peak_gbytes != 0) return gbytes_per_s() / peak_gbytes;
+    if (fraction_of_roof) return fraction_of_roof;
     if (gflop == 0 || peak_gflops == 0) return std::nullopt;
     return gflops() / peak_gflops;
   }

@@ -20,6 +20,10 @@ evaluation::scan_shape bench_shape(std::string const& name) {
                   &shape.dstate, &length) == 4 &&
       static_cast<std::size_t>(length) == name.size() &&
       std::min({shape.nheads, shape.headdim, shape.ngroups, shape.dstate}) >= 1) {
+    if (shape.nheads % shape.ngroups != 0) {
+      throw CLI::ValidationError("--shape", fmt::format("{}: {} heads do not divide into {} groups",
+                                                        name, shape.nheads, shape.ngroups));
+    }
     return shape;
   }
   std::vector<std::string_view> names;

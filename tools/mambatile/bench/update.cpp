@@ -9,52 +9,51 @@
 #include <mambatile/mambatile.hpp>
 
 #include "bench/bench.hpp"
+#include "bench/layer_settings.hpp"
 #include "bench/record.hpp"
-#include "bench/shapes.hpp"
 #include "benchmark/interleaved.hpp"
 #include "benchmark/machine.hpp"
+#include "benchmark/peer.hpp"
 #include "device_tensor.hpp"
 #include "evaluation/host_tensor.hpp"
 #include "evaluation/scan_inputs.hpp"
 #include "options.hpp"
-#include "text.hpp"
 
 // mambatile bench update
 
 namespace mambatile::program {
 namespace {
 
-struct settings {
-  std::vector<std::string> shapes = {"mamba2-130m"};
-  std::vector<std::int64_t> batches = {1};
-  std::int64_t tokens = 1;
-  std::vector<int> threads;
-  std::string backend;
-  dtype io = dtype::f32;
+struct settings : layer_settings {
   dtype state = dtype::f32;
   bool hot = false;
-  int rounds = 20;
-  bool json = false;
 };
+
+std::size_t state_bytes_of(settings const& chosen, layer_cell const& cell) {
+  auto const& shape = cell.shape;
+  return static_cast<std::size_t>(cell.batch * shape.nheads * shape.headdim * shape.dstate) *
+         size_of(chosen.state);
+}
 
 // One call on each of some layers' states, in turn: a state is out of the caches when its turn
 // comes again, unless there is one layer alone.
 class layered_update {
  public:
-  layered_update(backend const& on, evaluation::scan_shape const& shape, settings const& chosen,
-                 std::int64_t batch, std::int64_t layers, int threads)
+  layered_update(backend const& on, settings const& chosen, layer_cell const& cell,
+                 std::int64_t layers)
       : backend_(on),
         queue_{{on.kind(), 0}},
         tensors_(on, queue_),
-        inputs_({.shape = shape,
-                 .batch = batch,
-                 .seqlen = chosen.tokens,
+        inputs_({.shape = cell.shape,
+                 .batch = cell.batch,
+                 .seqlen = cell.seqlen,
                  .io = chosen.io,
                  .with_initial_states = false}),
-        out_(chosen.io, {batch, chosen.tokens, shape.nheads, shape.headdim}),
-        state_bytes_(static_cast<std::size_t>(batch * shape.nheads * shape.headdim * shape.dstate) *
-                     size_of(chosen.state)),
-        states_(chosen.state, {layers, batch, shape.nheads, shape.headdim, shape.dstate}) {
+        out_(chosen.io, {cell.batch, cell.seqlen, cell.shape.nheads, cell.shape.headdim}),
+        state_bytes_(state_bytes_of(chosen, cell)),
+        states_(chosen.state,
+                {layers, cell.batch, cell.shape.nheads, cell.shape.headdim, cell.shape.dstate}) {
+    auto const& shape = cell.shape;
     std::fill_n(static_cast<char*>(states_.view().data), states_.bytes(), '\0');
     state_update_arguments call;
     auto const& from = inputs_.arguments;
@@ -70,7 +69,7 @@ class layered_update {
     state.rank = 4;
     bool const by_channel = on.preferred_state_layout() == state_layout::headdim_innermost;
     auto const inner = shape.headdim * shape.dstate;
-    state.extents = {batch, shape.nheads, shape.headdim, shape.dstate};
+    state.extents = {cell.batch, shape.nheads, shape.headdim, shape.dstate};
     state.strides = {shape.nheads * inner, inner, by_channel ? 1 : shape.dstate,
                      by_channel ? shape.headdim : 1};
     auto* const data = static_cast<std::byte*>(state.data);
@@ -80,7 +79,7 @@ class layered_update {
       calls_.push_back(call);
     }
     plan_ = std::make_unique<state_update_plan>(
-        on.plan(make_problem(call, {.dt_softplus = true, .threads = threads}), queue_.where));
+        on.plan(make_problem(call, {.dt_softplus = true, .threads = cell.threads}), queue_.where));
     workspace_ = on.allocate(queue_.where, std::max<std::size_t>(plan_->workspace_bytes(), 1));
   }
 
@@ -88,8 +87,12 @@ class layered_update {
     for (auto const& call : calls_) plan_->execute(call, workspace_.workspace(), queue_);
     backend_.synchronize(queue_);
   }
+  /// One layer of the host.
+  void run_layer(std::int64_t layer) const {
+    plan_->execute(calls_[static_cast<std::size_t>(layer)], workspace_.workspace(), queue_);
+  }
   [[nodiscard]] state_update_plan const& plan() const noexcept { return *plan_; }
-  [[nodiscard]] std::size_t state_bytes() const noexcept { return state_bytes_; }
+  [[nodiscard]] scan_arguments const& inputs() const noexcept { return inputs_.arguments; }
 
  private:
   backend const& backend_;
@@ -104,99 +107,87 @@ class layered_update {
   buffer workspace_;
 };
 
-bench_record run(settings const& chosen, backend const& on, evaluation::scan_shape const& shape,
-                 std::int64_t batch, int threads) {
-  auto const bytes = batch * shape.nheads * shape.headdim * shape.dstate *
-                     static_cast<std::int64_t>(size_of(chosen.state));
+bench_record time_update(settings const& chosen, layer_cell const& cell) {
+  auto const& on = chosen_backend(chosen.backend);
+  auto const bytes = static_cast<std::int64_t>(state_bytes_of(chosen, cell));
   bool const on_host = on.kind() == device_kind::host;
   auto const cache = on_host ? static_cast<std::int64_t>(benchmark::last_level_cache_bytes())
                              : std::int64_t{64} << 20;
   auto const layers = chosen.hot ? 1 : std::max<std::int64_t>(4, 2 * cache / bytes + 1);
-  layered_update const call(on, shape, chosen, batch, layers, threads);
-  auto const ran = threads_of(call.plan(), threads);
-  std::vector<std::function<void()>> candidates = {[&] { call(); }};
-  // The roof: the same bytes, read and written in place by a plain loop, in the same rounds.
-  evaluation::host_tensor plain;
-  if (on_host) {
-    plain = evaluation::host_tensor(dtype::f32, {bytes * layers / 4});
-    std::ranges::fill(plain.elements<float>(), 1.0F);
-    candidates.emplace_back([&] { benchmark::update_in_place(plain.elements<float>(), ran); });
-  }
-  auto const times = benchmark::time_interleaved(
-      candidates, {.least_rounds = chosen.rounds, .most_rounds = chosen.rounds});
-  auto const each = [&](double ms) { return ms / static_cast<double>(layers); };
+  layered_update const call(on, chosen, cell, layers);
 
-  bench_record record;
-  record.operator_name = state_update_problem::operator_name;
-  record.backend = on.name();
+  auto record = start_record(chosen, on, state_update_problem::operator_name, cell);
   record.plan = call.plan().description();
-  record.shape = shape.name;
-  if (chosen.hot) record.variant = "hot";
-  record.batch = batch;
-  record.seqlen = chosen.tokens;
-  record.threads = ran;
-  record.io = chosen.io;
-  record.ms = each(times[0].median);
-  record.ms_min = each(times[0].minimum);
+  record.threads = threads_of(call.plan(), cell.threads);
   record.workspace_bytes = call.plan().workspace_bytes();
+  record.state = chosen.state;
+  if (chosen.hot) record.variant = "hot";
   record.moved_bytes = 2.0 * static_cast<double>(bytes);
   record.tensor_bytes = static_cast<double>(bytes);
-  if (on_host) record.peak_gbytes = record.moved_bytes / each(times[1].minimum) * 1e-6;
-  return record;
-}
 
-void bench_update(settings chosen) {
-  auto const& on = chosen_backend(chosen.backend);
-  if (chosen.threads.empty()) chosen.threads.push_back(available_processors());
-  std::vector<bench_record> records;
-  for (auto const& name : chosen.shapes) {
-    for (auto const batch : chosen.batches) {
-      for (auto const threads : chosen.threads) {
-        records.push_back(run(chosen, on, bench_shape(name), batch, threads));
-        if (chosen.json) print_json(records.back());
-      }
-    }
+  std::unique_ptr<benchmark::peer_run> theirs;
+  auto const* const ggml = benchmark::ggml_peer();
+  if (on_host && ggml != nullptr && chosen.io == dtype::f32 && chosen.state == dtype::f32) {
+    theirs = ggml->scan({.arguments = call.inputs(), .threads = record.threads, .layers = layers});
   }
-  if (chosen.json) return;
-  print_table(records);
-  fmt::print(
-      "Peak: the states' bytes read and written in place by a plain loop in the same rounds; "
-      "{}.\n",
-      chosen.hot ? "one state, hot in the caches" : "states of layers in turn, from memory");
+  // The roof: as many bytes, read and written in place by a plain loop, in the same rounds.
+  auto const floats = static_cast<std::size_t>(bytes + 3) / sizeof(float);
+  evaluation::host_tensor plain;
+  if (on_host) {
+    plain = evaluation::host_tensor(dtype::f32, {static_cast<std::int64_t>(floats) * layers});
+    std::ranges::fill(plain.elements<float>(), 1.0F);
+  }
+  auto const touch = [&](std::int64_t layer) {
+    benchmark::update_in_place(
+        plain.elements<float>().subspan(static_cast<std::size_t>(layer) * floats, floats),
+        record.threads);
+  };
+  std::vector<std::function<void()>> candidates = {[&] { call(); }};
+  if (on_host && chosen.hot) candidates.emplace_back([&] { touch(0); });
+  if (theirs) candidates.emplace_back([&] { theirs->run(); });
+  auto const times = benchmark::time_interleaved(candidates, chosen.timing());
+  auto const each = [&](double ms) { return ms / static_cast<double>(layers); };
+  record.ms = each(times[0].median);
+  record.ms_min = each(times[0].minimum);
+  if (theirs) {
+    auto const& taken = times.back();
+    record.peers.push_back({"ggml", each(taken.median), each(taken.minimum),
+                            benchmark::median_ratio(taken, times[0])});
+  }
+  if (!on_host) return record;
+  if (chosen.hot) {
+    record.fraction_of_roof = benchmark::median_ratio(times[1], times[0]);
+  } else {
+    auto const beside = benchmark::time_in_turn(
+        {[&](std::int64_t layer) { call.run_layer(layer); }, touch}, layers, chosen.timing());
+    record.fraction_of_roof = benchmark::median_ratio(beside[1], beside[0]);
+  }
+  return record;
 }
 
 }  // namespace
 
 void add_bench_update_command(CLI::App& bench) {
   auto const chosen = std::make_shared<settings>();
+  chosen->seqlens = {1};
   auto* const command = bench.add_subcommand("update", "Time the state update (decode)");
-  command
-      ->add_option("--shape", chosen->shapes,
-                   "Model (mamba2-130m, mamba2-2.7b, nemotron-h-8b, ...) or sizes (H24P64G1N128)")
-      ->delimiter(',')
-      ->type_name("NAME,...");
-  command->add_option("--batch", chosen->batches, "Rows (default: 1)")
+  add_layer_options(*command, *chosen);
+  command->add_option("--tokens", chosen->seqlens, "Tokens a row (default: 1)")
       ->delimiter(',')
       ->check(at_least(1))
-      ->type_name("B,...");
-  command->add_option("--tokens", chosen->tokens, "Tokens a row (default: 1)")
-      ->check(at_least(1))
-      ->type_name("K");
-  command->add_option("--threads", chosen->threads, "Threads on the CPU (default: all)")
-      ->delimiter(',')
-      ->check(at_least(1))
-      ->type_name("N,...");
-  add_backend_option(*command, chosen->backend);
+      ->type_name("K,...");
   add_dtype_option(*command, "--io", "Type of x, B, C, out (default: f32)",
                    [chosen](dtype type) { chosen->io = type; });
   add_dtype_option(*command, "--state", "Type of the states (default: f32)",
                    [chosen](dtype type) { chosen->state = type; });
   command->add_flag("--hot", chosen->hot, "One layer's state again and again, in the caches");
-  command->add_option("--rounds", chosen->rounds, "Timed rounds (default: 20)")
-      ->check(at_least(1))
-      ->type_name("N");
-  command->add_flag("--json", chosen->json, "Print one JSON object a line");
-  command->callback([chosen] { bench_update(*chosen); });
+  command->callback([chosen] {
+    auto const footnote = fmt::format(
+        "GB/s: states, read and written once. Peak: a plain loop over as many bytes; {}.",
+        chosen->hot ? "one state, hot in the caches" : "states of layers in turn, from memory");
+    bench_layers(*chosen, "bench update", footnote,
+                 [&](layer_cell const& cell) { return time_update(*chosen, cell); });
+  });
 }
 
 }  // namespace mambatile::program
