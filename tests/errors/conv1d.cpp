@@ -281,7 +281,8 @@ TEST_CASE("conv1d: index arrays that break a rule", "[errors]") {
     trial.stored = 3;
     auto const refused = [&](double count, words const& expected) {
       auto const accepted = uploaded({3}, {1, count, 2});
-      check_refused_call(trial, [&](auto& a) { a.num_accepted = accepted.view(); }, expected);
+      check_refused_call(
+          trial, [&](auto& a) { a.num_accepted = accepted.view(); }, expected);
     };
     refused(0, {"num_accepted[1] = 0", "initial_states", "source_has_start"});
     refused(4, {"num_accepted[1] = 4", "1 to 3"});

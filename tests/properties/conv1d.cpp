@@ -111,6 +111,24 @@ TEST_CASE("conv1d: neither layout nor threads change a bit", "[properties]") {
   }
 }
 
+TEST_CASE("conv1d: columns of a wider buffer give the bits of a copy", "[properties]") {
+  for (auto const io : {dtype::f32, dtype::bf16}) {
+    for (std::int64_t const seqlen : {1, 6, 40}) {
+      auto trial = plain_trial(io, seqlen);
+      auto const expected = run_conv1d_trial(trial).output_bits();
+      trial.layout = conv1d_layout::slice;
+      for (std::int64_t const spare : {0, 1, 2, 9, 25, 64}) {
+        for (std::int64_t const begin : {0, 1, 3, 8, 15}) {
+          trial.slice_spare = spare;
+          trial.slice_begin = begin;
+          INFO("pitch " << 39 + spare << ", from element " << begin << ", seqlen " << seqlen);
+          CHECK(run_conv1d_trial(trial).output_bits() == expected);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("conv1d: a sequence's bits do not depend on its neighbours", "[properties]") {
   conv1d_trial packed = plain_trial(dtype::f32, 70);
   packed.problem.pack = packing::cu_seqlens;

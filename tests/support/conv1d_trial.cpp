@@ -17,18 +17,21 @@
 namespace mambatile::testing {
 namespace {
 
-test_tensor make_activations(dtype type, std::int64_t b, std::int64_t l, std::int64_t c,
-                             conv1d_layout layout) {
+test_tensor make_activations(conv1d_trial const& trial) {
+  auto const type = trial.problem.io;
+  auto const b = trial.problem.max_batch;
+  auto const l = trial.problem.max_seqlen;
+  auto const c = trial.problem.channels;
   std::vector<std::int64_t> strides = {l * c, c, 1};
   std::int64_t begin = 0;
   std::int64_t elements = b * l * c;
-  switch (layout) {
+  switch (trial.layout) {
     case conv1d_layout::channels: break;
     case conv1d_layout::tokens: strides = {l * c, 1, l}; break;
     case conv1d_layout::slice: {
-      auto const pitch = c + 13;
+      auto const pitch = c + trial.slice_spare;
       strides = {(l + 1) * pitch, pitch, 1};
-      begin = 5;
+      begin = trial.slice_begin;
       elements = b * (l + 1) * pitch + begin;
       break;
     }
@@ -123,8 +126,8 @@ conv1d_tensors::conv1d_tensors(conv1d_trial const& trial) : trial_(trial) {
 void conv1d_tensors::make_inputs() {
   auto const& problem = trial_.problem;
   auto const c = problem.channels;
-  x = make_activations(problem.io, problem.max_batch, problem.max_seqlen, c, trial_.layout);
-  out = make_activations(problem.io, problem.max_batch, problem.max_seqlen, c, trial_.layout);
+  x = make_activations(trial_);
+  out = make_activations(trial_);
   auto const normal = [&](test_tensor& tensor, char const* name, double scale) {
     auto stream = numbers(name);
     tensor.fill([&] { return scale * stream.normal(); });

@@ -31,6 +31,8 @@ struct conv1d_trial {
   /// per_token_source: states per row that the previous call stored.
   std::int64_t stored = 0;
   conv1d_layout layout = conv1d_layout::channels;
+  std::int64_t slice_spare = 13;  ///< slice: columns of the buffer that are none of the tensor's
+  std::int64_t slice_begin = 5;   ///< slice: elements before the first
   arrangement states = arrangement::packed;
   bool in_place = false;  ///< final_states is the same view as initial_states
   bool token_axis = true;
