@@ -164,23 +164,22 @@ void run(mambatile::backend const& backend) {
   }
   std::filesystem::remove(path);
 
-  // 4. Four drafted tokens a call, each with a slot for the state behind it. A check of the drafts,
-  // which a model would do with `out`, accepts two; the next call starts behind those. What the
-  // rejected ones wrote is written over.
-  std::array<std::int32_t, 4> const drafts = {1, 2, 3, 4};
-  std::array<std::int32_t, 4> const restored = {there, -1, -1, -1};
-  std::int32_t accepted = 1;  // the restored state is the first of its table
-  auto source = make_view(restored.data(), {1, 4});
-  while (position + 4 <= seqlen) {
+  // 4. Four drafted tokens a call, each with a slot for the state behind it; in front of those the
+  // slot with the state before all of them. A check of the drafts, which a model would do with
+  // `out`, rejects all of the first call's, so the second starts where the first did. Then it
+  // accepts two a call, and the next call starts behind those. What rejected ones wrote is written
+  // over. (Where none may be accepted again, swap the accepted slot to the front of the table.)
+  std::array<std::int32_t, 5> const table = {there, 1, 2, 3, 4};
+  std::int32_t accepted = 0;
+  for (int call = 0; position + 4 <= seqlen; ++call) {
     auto draft = tokens<state_update_arguments>(text, position, 4, out);
     draft.initial_states = draft.final_states = pool;
-    draft.state_source = source;
+    draft.state_source = make_view(table.data(), {1, 5});
     draft.num_accepted = make_view(&accepted, {1});
-    draft.state_target = make_view(drafts.data(), {1, 4});
-    state_update(context, draft);
-    accepted = 2;
+    draft.state_target = make_view(table.data() + 1, {1, 4});
+    state_update(context, draft, {.source_has_start = true});
+    accepted = call == 0 ? 0 : 2;
     position += accepted;
-    source = make_view(drafts.data(), {1, 4});
   }
 
   double const error = difference(out, want, position);

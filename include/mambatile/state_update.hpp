@@ -69,8 +69,8 @@ struct state_update_arguments {
   /// (b), i32: slot of final_states, -1 = write none; or one per token, (b, k): the slot for the
   /// state after each token. Optional. No slot twice in a call.
   const_tensor_view state_target = {};
-  /// (b), i32: how many tokens of the previous call count: 1 to t, with source_has_start 0 to t - 1.
-  /// Given exactly when initial_states or state_source has one state per token.
+  /// (b), i32: how many tokens of the previous call count: 1 to t, with source_has_start 0 to t
+  /// - 1. Given exactly when initial_states or state_source has one state per token.
   const_tensor_view num_accepted = {};
   /// (b), i32: the caller's name for each row, for stochastic rounding. Optional; absent = the
   /// row's number in the batch.
