@@ -109,16 +109,26 @@ void time_prefill(settings const& with, measurement& cell, scan_shape const& sha
     }
     candidates.push_back([&] { theirs->run(); });
   }
-  double const peak_before = fma_peak_gflops(cell.threads);
+  fma_probe const probe(cell.threads);
+  auto const probe_at = candidates.size();
+  candidates.emplace_back(probe);
+  std::optional<prefill> on_one_thread;
+  if (cell.threads > 1) {
+    on_one_thread.emplace(with, shape, seqlen, given_state, 1);
+    candidates.push_back([&] { (*on_one_thread)(); });
+  }
   auto const times = time_interleaved(candidates, with.timing());
-  double const peak_after = fma_peak_gflops(cell.threads);
   cell.ours = times[0];
   if (theirs) cell.ggml = times[1];
-  double const peak = std::max(peak_before, peak_after);
-  cell.numbers["peak_before_gflops"] = peak_before;
-  cell.numbers["peak_after_gflops"] = peak_after;
-  cell.numbers["gflops"] = ours.flops() / cell.ours->minimum * 1e-6;
-  cell.numbers["peak_fraction"] = cell.numbers["gflops"] / peak;
+  auto const& probe_times = times[probe_at];
+  if (on_one_thread) {
+    cell.numbers["scaling"] = times.back().minimum / cell.ours->minimum;
+    cell.numbers["one_thread_ms"] = times.back().minimum;
+  }
+  cell.numbers["peak_gflops"] = probe.gflop() / probe_times.median * 1e3;
+  cell.numbers["gflops"] = ours.flops() / cell.ours->median * 1e-6;
+  cell.numbers["peak_fraction"] =
+      ours.flops() * 1e-9 / probe.gflop() * median_ratio(probe_times, times[0]);
   cell.numbers["bytes"] = ours.bytes();
   cell.numbers["flops"] = ours.flops();
 } catch (std::exception const& error) {
@@ -132,18 +142,13 @@ double peak_fraction(measurement const& cell) {
   return found == cell.numbers.end() || !cell.ours ? 0 : found->second;
 }
 
-/// Adds the cells, and to those with most threads how much faster they are than with one.
-void add_with_scaling(settings const& with, report& to, std::vector<measurement>& cells,
-                      double goal) {
-  auto const& one = cells.front();
-  for (auto& cell : cells) {
-    if (with.threads.size() > 1 && one.threads == 1 && cell.threads > 1) {
-      double const value = cell.ours && one.ours ? one.ours->minimum / cell.ours->minimum : 0;
-      cell.figures.push_back(
-          {fmt::format("scaling to {} threads", cell.threads), value, goal * cell.threads / 2});
-    }
-    to.add(cell);
+/// Adds the cell, and to one of several threads how much faster it is than with one.
+void add_with_scaling(report& to, measurement& cell, double goal) {
+  if (cell.threads > 1) {
+    cell.figures.push_back({fmt::format("scaling to {} threads", cell.threads),
+                            cell.ours ? cell.numbers["scaling"] : 0, goal * cell.threads / 2});
   }
+  to.add(cell);
 }
 
 }  // namespace
@@ -151,16 +156,14 @@ void add_with_scaling(settings const& with, report& to, std::vector<measurement>
 void measure_prefill(settings const& with, report& to) {
   for (auto const& shape : model_shapes(with)) {
     for (std::int64_t const seqlen : {512, 2048}) {
-      std::vector<measurement> cells;
       for (int const threads : with.threads) {
         measurement cell{"prefill, given state", fmt::format("{} T={}", shape.name, seqlen),
                          threads};
         time_prefill(with, cell, shape, seqlen, true, true);
         cell.figures.push_back(ggml_ratio(cell, 2.0));
         cell.figures.push_back({"4NP rate over FMA peak", peak_fraction(cell), 0.75});
-        cells.push_back(std::move(cell));
+        add_with_scaling(to, cell, 1.9);
       }
-      add_with_scaling(with, to, cells, 1.9);
     }
   }
 }
@@ -203,13 +206,11 @@ void measure_odd_shapes(settings const& with, report& to) {
   }
   scan_shape const single = {"B x H = 1", 1, 64, 1, 128};
   if (!with.wants(single.name)) return;
-  std::vector<measurement> cells;
   for (int const threads : with.threads) {
     measurement cell{"other shapes, T=512", std::string(single.name), threads};
     time_prefill(with, cell, single, 512, true, true);
-    cells.push_back(std::move(cell));
+    add_with_scaling(to, cell, 1.6);
   }
-  add_with_scaling(with, to, cells, 1.6);
 }
 
 void measure_packed(settings const& with, report& to) {
@@ -231,7 +232,7 @@ void measure_packed(settings const& with, report& to) {
       auto const times = time_interleaved({[&] { packed(); }, [&] { whole(); }}, with.timing());
       cell.ours = times[0];
       cell.numbers["whole_ms"] = times[1].minimum;
-      value = times[1].minimum / times[0].minimum;
+      value = median_ratio(times[1], times[0]);
     } catch (std::exception const& error) {
       cell.problem = error.what();
     }

@@ -27,6 +27,8 @@ typedef float vector_type __attribute__((vector_size(vector_bytes)));
 // Enough to cover latency times throughput (at most 4 x 2 or 5 x 2) in 16 registers.
 constexpr int chains = 12;
 constexpr int lanes = vector_bytes / 4;
+// About half a millisecond: long against the start of a parallel region.
+constexpr std::int64_t probe_iterations = 200'000;
 
 /// A sum that keeps the compiler from dropping the work.
 float run_chains(std::int64_t iterations, float factor, float addend) {
@@ -84,24 +86,28 @@ std::size_t last_level_cache_bytes() {
   return bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{32} << 20U;
 }
 
+void fma_probe::operator()() const {
+  [[maybe_unused]] static float volatile sink = 0;
+#pragma omp parallel num_threads(threads_)
+  {
+    float const result = run_chains(probe_iterations, 0.999F, 0.001F);
+#pragma omp atomic write
+    sink = result;
+  }
+}
+
+double fma_probe::gflop() const noexcept {
+  return 2e-9 * chains * lanes * static_cast<double>(probe_iterations) * threads_;
+}
+
 double fma_peak_gflops(int threads) {
-  constexpr std::int64_t iterations = 400'000;
-  constexpr double flops = 2.0 * chains * lanes * static_cast<double>(iterations);
+  fma_probe const probe(threads);
+  probe();  // wakes the threads up and lets the clock settle
   double best = 0;
-  [[maybe_unused]] float volatile sink = 0;
-  for (int run = 0; run < 6; ++run) {
-    double slowest = 0;
-#pragma omp parallel num_threads(threads) reduction(max : slowest)
-    {
-      // The first pass wakes the thread up and lets the clock settle.
-      float result = run_chains(iterations / 8, 0.999F, 0.001F);
-#pragma omp barrier
-      double const start = seconds_now();
-      result += run_chains(iterations, 0.999F, 0.001F);
-      slowest = seconds_now() - start;
-      sink = result;
-    }
-    best = std::max(best, flops * threads / slowest * 1e-9);
+  for (int run = 0; run < 12; ++run) {
+    double const start = seconds_now();
+    probe();
+    best = std::max(best, probe.gflop() / (seconds_now() - start));
   }
   return best;
 }

@@ -16,8 +16,21 @@ namespace mambatile::benchmark {
 /// Size of the last-level cache in bytes; 32 MiB where the system does not tell.
 [[nodiscard]] std::size_t last_level_cache_bytes();
 
-/// Billions of f32 operations a second (a fused multiply-add counts as two): independent chains
-/// without memory access, the best of some runs.
+/// Independent chains of f32 multiply-adds without memory access: what it takes is the roof of
+/// everything that multiplies. Timed in turn with a candidate, it meets the same clock and the same
+/// neighbours on the core's other hardware thread.
+class fma_probe {
+ public:
+  explicit fma_probe(int threads) noexcept : threads_(threads) {}
+  void operator()() const;
+  /// Billions of f32 operations of one call; a multiply-add counts as two.
+  [[nodiscard]] double gflop() const noexcept;
+
+ private:
+  int threads_;
+};
+
+/// Billions of f32 operations a second of the probe: the best of some calls.
 [[nodiscard]] double fma_peak_gflops(int threads);
 
 /// values = values * 0.999 + 0.001: reads and writes each element once. Each thread has one

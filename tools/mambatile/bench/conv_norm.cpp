@@ -75,7 +75,7 @@ void time_record(layer_settings const& chosen, std::function<void()> const& call
   record.ms = times[0].median;
   record.ms_min = times[0].minimum;
   // The copy moves 2 x bytes_of_x.
-  record.fraction_of_roof = benchmark::median_ratio(times[1], times[0]) * record.moved_bytes /
+  record.fraction_of_peak = benchmark::median_ratio(times[1], times[0]) * record.moved_bytes /
                             (2 * static_cast<double>(bytes_of_x));
   if (peer) {
     record.peers.push_back(

@@ -35,7 +35,7 @@ void print_json(bench_record const& record) {
       {"tokens_per_s", record.tokens_per_s()},
   });
   if (record.moved_bytes != 0) line["gbytes_per_s"] = record.gbytes_per_s();
-  auto const fraction = record.fraction_of_peak();
+  auto const fraction = record.fraction_of_peak;
   line["fraction_of_peak"] = fraction ? nlohmann::ordered_json(*fraction) : nullptr;
   line["workspace_bytes"] = record.workspace_bytes;
   if (record.variant != "plain") line["variant"] = record.variant;
@@ -63,7 +63,7 @@ void print_table(std::vector<bench_record> const& records) {
   for (std::size_t column = 7; column < columns; ++column) right.push_back(column);
   rows.align_right(right);
   for (auto const& record : records) {
-    auto const fraction = record.fraction_of_peak();
+    auto const fraction = record.fraction_of_peak;
     std::vector<std::string> row = {
         record.shape,
         record.variant,

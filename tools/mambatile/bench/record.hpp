@@ -35,13 +35,15 @@ struct bench_record {
   std::size_t workspace_bytes = 0;
   std::vector<peer_time> peers;
 
-  /// Useful work, whatever the algorithm does beyond it, and its roof; 0 where none applies.
+  /// Useful work, whatever the algorithm does beyond it, and the median rate of the probe that is
+  /// its roof; 0 where none applies.
   double gflop = 0;
   double peak_gflops = 0;
-  /// Bytes that must be read and written, and the rate over that of a plain loop over memory in
-  /// the same rounds; for work that is bound by memory.
+  /// Bytes that must be read and written; for work that is bound by memory.
   double moved_bytes = 0;
-  std::optional<double> fraction_of_roof = {};
+  /// The rate over that of the roof (fused multiply-adds, or a plain loop over memory) in the same
+  /// rounds.
+  std::optional<double> fraction_of_peak = {};
   /// All tensors of the call.
   double tensor_bytes = 0;
 
@@ -50,11 +52,6 @@ struct bench_record {
   }
   [[nodiscard]] double gflops() const noexcept { return gflop / (ms * 1e-3); }
   [[nodiscard]] double gbytes_per_s() const noexcept { return moved_bytes / ms * 1e-6; }
-  [[nodiscard]] std::optional<double> fraction_of_peak() const noexcept {
-    if (fraction_of_roof) return fraction_of_roof;
-    if (gflop == 0 || peak_gflops == 0) return std::nullopt;
-    return gflops() / peak_gflops;
-  }
 };
 
 /// Threads that a plan's calls run on, of those that were asked for.

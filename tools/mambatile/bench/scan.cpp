@@ -113,16 +113,23 @@ class cell {
     int threads = 0;
     for (auto const& record : records_) threads = std::max(threads, record.threads);
     if (on_host) add_ggml(threads);
-    double const before = on_host ? benchmark::fma_peak_gflops(threads) : 0;
+    benchmark::fma_probe const probe(threads);
+    if (on_host) candidates_.emplace_back(probe);
     auto const times = benchmark::time_interleaved(
         candidates_, {.least_rounds = chosen_.rounds, .most_rounds = chosen_.rounds});
-    double const after = on_host ? benchmark::fma_peak_gflops(threads) : 0;
     for (std::size_t i = 0; i < records_.size(); ++i) {
       auto& record = records_[i];
       record.ms = times[i].median;
       record.ms_min = times[i].minimum;
-      record.peak_gflops = std::max(before, after);
-      if (ggml_) record.peers.push_back({"ggml", times.back().median, times.back().minimum});
+      if (ggml_) {
+        auto const& theirs = times[records_.size()];
+        record.peers.push_back(
+            {"ggml", theirs.median, theirs.minimum, benchmark::median_ratio(theirs, times[i])});
+      }
+      if (!on_host) continue;
+      record.peak_gflops = probe.gflop() / times.back().median * 1e3;
+      record.fraction_of_peak =
+          record.gflop / probe.gflop() * benchmark::median_ratio(times.back(), times[i]);
     }
     return std::move(records_);
   }
@@ -206,7 +213,11 @@ void bench_scan(settings chosen) {
   fmt::print("GFLOP/s: 4 N P a token and head. ms: median of {} interleaved rounds.\n",
              chosen.rounds);
   if (peak > 0)
-    fmt::print("Peak: {:.1f} GFLOP/s of fused multiply-adds, measured before and after.\n", peak);
+    fmt::print(
+        "Peak: {:.1f} GFLOP/s of fused multiply-adds, measured in each round; % peak: the median "
+        "of "
+        "the rounds' own shares.\n",
+        peak);
 }
 
 }  // namespace

@@ -156,11 +156,11 @@ bench_record time_update(settings const& chosen, layer_cell const& cell) {
   }
   if (!on_host) return record;
   if (chosen.hot) {
-    record.fraction_of_roof = benchmark::median_ratio(times[1], times[0]);
+    record.fraction_of_peak = benchmark::median_ratio(times[1], times[0]);
   } else {
     auto const beside = benchmark::time_in_turn(
         {[&](std::int64_t layer) { call.run_layer(layer); }, touch}, layers, chosen.timing());
-    record.fraction_of_roof = benchmark::median_ratio(beside[1], beside[0]);
+    record.fraction_of_peak = benchmark::median_ratio(beside[1], beside[0]);
   }
   return record;
 }
