@@ -38,8 +38,9 @@ class matmul_plan_implementation final : public detail::plan_implementation<matm
   explicit matmul_plan_implementation(matmul_problem const& problem)
       : problem_(problem),
         threads_(plan_threads(problem.threads)),
-        share_bytes_(detail::round_to_alignment(static_cast<std::size_t>(product_scratch(problem)) *
-                                                sizeof(float))),
+        share_bytes_(detail::round_to_alignment(
+            static_cast<std::size_t>(std::max(dot_scratch(problem), tile_scratch(problem))) *
+            sizeof(float))),
         description_(fmt::format("kokkos {} {}x{} tiles, dot products up to {} rows, {} threads",
                                  pack_abi_name, product_rows, panel_width, matmul_tuned.dot_rows,
                                  threads_)) {}

@@ -14,8 +14,8 @@ using namespace mambatile;
 
 namespace {
 
-constexpr auto nan = std::numeric_limits<float>::quiet_NaN();
-constexpr auto infinity = std::numeric_limits<float>::infinity();
+constexpr auto not_a_number = std::numeric_limits<float>::quiet_NaN();
+constexpr auto endless = std::numeric_limits<float>::endless();
 
 std::int32_t draw(sampling_options const& options, std::vector<float> const& logits) {
   return sampler(options)(logits);
@@ -37,12 +37,12 @@ std::array<double, Ids> shares(sampling_options const& options,
 TEST_CASE("sampler: greedy", "[models]") {
   CHECK(draw({}, {1, 3, 2}) == 1);
   CHECK(draw({}, {1, 3, 3}) == 1);
-  CHECK(draw({}, {nan, -5, nan}) == 1);
-  CHECK(draw({}, {-infinity, -infinity}) == 0);
-  CHECK(draw({}, {0, infinity, 5}) == 1);
-  CHECK(draw({.temperature = 1}, {0, infinity, 5}) == 1);
+  CHECK(draw({}, {not_a_number, -5, not_a_number}) == 1);
+  CHECK(draw({}, {-endless, -endless}) == 0);
+  CHECK(draw({}, {0, endless, 5}) == 1);
+  CHECK(draw({.temperature = 1}, {0, endless, 5}) == 1);
   CHECK_THROWS_AS(draw({}, {}), invalid_argument);
-  CHECK_THROWS_AS(draw({}, {nan}), invalid_argument);
+  CHECK_THROWS_AS(draw({}, {not_a_number}), invalid_argument);
 }
 
 TEST_CASE("sampler: draws by probability", "[models]") {
@@ -65,7 +65,7 @@ TEST_CASE("sampler: draws by probability", "[models]") {
   auto const beyond = shares({.temperature = 1, .top_k = 100}, logits);
   CHECK(beyond[1] > 0);
   // Very different logits neither overflow nor turn into NaN.
-  auto const far = shares<3>({.temperature = 1e-3F}, {-1e30F, 1e30F, nan});
+  auto const far = shares<3>({.temperature = 1e-3F}, {-1e30F, 1e30F, not_a_number});
   CHECK(far[1] > 0.9999);
 }
 
@@ -84,12 +84,12 @@ TEST_CASE("sampler: a seed is a stream", "[models]") {
 
 TEST_CASE("sampler: refuses what means nothing", "[models]") {
   for (auto const& options : {sampling_options{.temperature = -1},
-                              {.temperature = nan},
-                              {.temperature = infinity},
+                              {.temperature = not_a_number},
+                              {.temperature = endless},
                               {.top_k = -1},
                               {.top_p = 0},
                               {.top_p = 1.1F},
-                              {.top_p = nan}}) {
+                              {.top_p = not_a_number}}) {
     CHECK_THROWS_AS(sampler(options), invalid_argument);
   }
 }
