@@ -72,8 +72,10 @@ TEST_CASE("cli: generate goes on from a saved state", "[cli]") {
   auto const next = generate("--ids 6 -n 10 --state-in " + state);
   CHECK(next.out == "7 66 35 68 28 76 76 76 76 2\n");
   // Another model's state is refused, and so is a damaged one.
-  auto const other = run_program("generate '" + models + "ss_tied_g1' --ids 1 --state-in " + state);
+  auto const other =
+      run_program("generate '" + models + "hf_untied_g2_bigdt' --ids 1 --state-in " + state);
   CHECK(other.status == 3);
+  CHECK(other.out.empty());
   auto bytes = read_bytes(folder / "state");
   bytes.resize(bytes.size() - 1);
   write_bytes(folder / "state", bytes);

@@ -183,9 +183,14 @@ written_checkpoint write_random_checkpoint(std::filesystem::path const& folder,
   std::error_code problem;
   std::filesystem::create_directories(folder, problem);
   if (problem) throw file_error(folder.string() + ": cannot be created: " + problem.message());
-  // A checkpoint that was there before: readers prefer its files to the new ones.
-  for (auto const* stale : {"config.json", "model.safetensors", "model.safetensors.index.json"}) {
-    std::filesystem::remove(folder / stale, problem);
+  // What was there before would be taken for part of this one.
+  for (auto const& entry : std::filesystem::directory_iterator(folder)) {
+    auto const name = entry.path().filename().string();
+    bool const shard = name.starts_with("model-") && name.ends_with(".safetensors");
+    if (shard || name == "config.json" || name == "model.safetensors" ||
+        name == "model.safetensors.index.json") {
+      std::filesystem::remove(entry.path(), problem);
+    }
   }
 
   auto const recipes = recipes_of(shape);

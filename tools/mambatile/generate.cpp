@@ -193,7 +193,8 @@ void add_generate_command(CLI::App& program) {
   command->add_option("--temperature", chosen->sampling.temperature, "0 takes the likeliest token");
   command->add_option("--top-k", chosen->sampling.top_k, "Only the k likeliest; 0 takes all");
   command->add_option("--top-p", chosen->sampling.top_p, "Only the likeliest that sum to p");
-  command->add_option("--seed", chosen->sampling.seed, "The same seed draws the same tokens");
+  command->add_option("--seed", chosen->sampling.seed, "The same seed draws the same tokens")
+      ->check(at_least(0));
   add_backend_option(*command, chosen->backend);
   add_model_options(*command, chosen->options);
   command->add_option("--state-in", chosen->state_in, "Go on from a saved state");

@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -123,9 +122,10 @@ void add_make_checkpoint_command(CLI::App& program) {
   command->add_flag("--untied", chosen->untied, "Give the head weights of its own");
   add_dtype_option(*command, "--dtype", "Type the weights are stored in: f32, bf16 or f16",
                    [chosen](dtype type) { chosen->storage.type = type; });
-  command->add_option("--seed", chosen->storage.seed, "The same seed gives the same numbers");
+  command->add_option("--seed", chosen->storage.seed, "The same seed gives the same numbers")
+      ->check(at_least(0));
   command->add_option("--shard-bytes", chosen->storage.shard_bytes, "Largest file of weights")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   command->add_option("-o,--output", chosen->folder, "Folder to write to (default: NAME-TYPE)");
   command->add_flag("--overwrite", chosen->overwrite, "Replace a checkpoint that is there");
