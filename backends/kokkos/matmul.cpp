@@ -42,8 +42,8 @@ class matmul_plan_implementation final : public detail::plan_implementation<matm
             static_cast<std::size_t>(std::max(dot_scratch(problem), tile_scratch(problem))) *
             sizeof(float))),
         description_(fmt::format("kokkos {} {}x{} tiles, dot products up to {} rows, {} threads",
-                                 pack_abi_name, tuning.tile_rows, panel_width,
-                                 matmul_tuned.dot_rows, threads_)) {}
+                                 pack_abi_name, product_rows, panel_width, matmul_tuned.dot_rows,
+                                 threads_)) {}
 
   void execute(matmul_arguments const& arguments, workspace_view workspace,
                queue const& on) const override {
@@ -123,22 +123,26 @@ class take_rows_plan_implementation final : public detail::plan_implementation<t
 
 }  // namespace
 
-void finish_outputs(matmul_part const& part, std::int64_t row, std::int64_t first_output,
-                    std::int64_t count, float const* sums) noexcept {
+void finish_outputs(matmul_part const& part, std::int64_t first_row, std::int64_t rows,
+                    std::int64_t first_output, std::int64_t count, float const* sums,
+                    std::int64_t sums_pitch) noexcept {
   auto const& problem = part.problem;
   auto const& out = part.arguments.out;
   pack const input_scale(problem.input_scale);
   visit_type(problem.out, [&]<class Element>(Element const*) {
-    auto* const to = static_cast<Element*>(out.data) + row * out.stride(0) + first_output;
     for (std::int64_t i = 0; i < count; i += pack_width) {
       auto const left = count - i;
-      pack value = input_scale * load(sums + i);
-      if (problem.has_bias) value = value + parameters(part.arguments.bias, first_output + i, left);
-      if (problem.has_column_scale) {
-        value = value * parameters(part.arguments.column_scale, first_output + i, left);
+      auto const bias =
+          problem.has_bias ? parameters(part.arguments.bias, first_output + i, left) : pack(0.0F);
+      auto const scale = problem.has_column_scale
+                             ? parameters(part.arguments.column_scale, first_output + i, left)
+                             : pack(1.0F);
+      auto* to = static_cast<Element*>(out.data) + first_row * out.stride(0) + first_output + i;
+      for (std::int64_t row = 0; row < rows; ++row, to += out.stride(0)) {
+        pack value = (input_scale * load(sums + row * sums_pitch + i) + bias) * scale;
+        if (problem.accumulate) value = value + load_up_to<Element>(to, left);
+        store_up_to(to, value, left);
       }
-      if (problem.accumulate) value = value + load_up_to<Element>(to + i, left);
-      store_up_to(to + i, value, left);
     }
   });
 }

@@ -16,10 +16,11 @@ namespace {
   return (count + pack_width - 1) / pack_width * pack_width;
 }
 
-// sums[r][o] of `Rows` rows of x (f32, whole packs) and `Outputs` rows of the weight.
+// sums[r][o] of `Rows` rows of x (f32, whole packs) and `Outputs` rows of the weight. What lies
+// `ahead` elements further is asked for meanwhile.
 template <int Outputs, int Rows, class Element>
 void dot_tile(float const* x, std::int64_t x_pitch, Element const* weight,
-              std::int64_t weight_stride, std::int64_t count, float* sums,
+              std::int64_t weight_stride, std::int64_t ahead, std::int64_t count, float* sums,
               std::int64_t sums_pitch) noexcept {
   pack products[static_cast<std::size_t>(Rows)][static_cast<std::size_t>(Outputs)];
   unroll<Rows>([&](auto r) MAMBATILE_ALWAYS_INLINE {
@@ -29,6 +30,7 @@ void dot_tile(float const* x, std::int64_t x_pitch, Element const* weight,
     pack rows[static_cast<std::size_t>(Rows)];
     unroll<Rows>([&](auto r) MAMBATILE_ALWAYS_INLINE { rows[r] = load(x + r * x_pitch + k); });
     unroll<Outputs>([&](auto o) MAMBATILE_ALWAYS_INLINE {
+      __builtin_prefetch(weight + o * weight_stride + k + ahead, 0, 2);
       pack const factor = load_weight(weight + o * weight_stride + k);
       unroll<Rows>([&](auto r) MAMBATILE_ALWAYS_INLINE {
         products[r][o] = fma(rows[r], factor, products[r][o]);
@@ -51,15 +53,15 @@ void dot_tile(float const* x, std::int64_t x_pitch, Element const* weight,
 
 template <int Outputs, class Element>
 void dot_rows(float const* x, std::int64_t x_pitch, std::int64_t rows, Element const* weight,
-              std::int64_t weight_stride, std::int64_t count, float* sums,
+              std::int64_t weight_stride, std::int64_t ahead, std::int64_t count, float* sums,
               std::int64_t sums_pitch) noexcept {
   std::int64_t row = 0;
   for (; row + dot_row_group <= rows; row += dot_row_group) {
-    dot_tile<Outputs, dot_row_group>(x + row * x_pitch, x_pitch, weight, weight_stride, count,
-                                     sums + row * sums_pitch, sums_pitch);
+    dot_tile<Outputs, dot_row_group>(x + row * x_pitch, x_pitch, weight, weight_stride, ahead,
+                                     count, sums + row * sums_pitch, sums_pitch);
   }
   for (; row < rows; ++row) {
-    dot_tile<Outputs, 1>(x + row * x_pitch, x_pitch, weight, weight_stride, count,
+    dot_tile<Outputs, 1>(x + row * x_pitch, x_pitch, weight, weight_stride, ahead, count,
                          sums + row * sums_pitch, sums_pitch);
   }
 }
@@ -88,16 +90,15 @@ void run_dots(matmul_part const& part, float* scratch) noexcept {
     std::int64_t o = part.first_output;
     auto const* from = static_cast<Element const*>(weight.data) + o * stride;
     for (; o + dot_outputs <= part.last_output; o += dot_outputs, from += dot_outputs * stride) {
-      dot_rows<dot_outputs>(scratch, x_pitch, rows, from, stride, inner, sums, sums_pitch);
-      for (std::int64_t row = 0; row < rows; ++row) {
-        finish_outputs(part, row, o, dot_outputs, sums + row * sums_pitch);
-      }
+      auto const rows_ahead =
+          std::min<std::int64_t>(matmul_tuned.rows_ahead, part.last_output - o - dot_outputs);
+      dot_rows<dot_outputs>(scratch, x_pitch, rows, from, stride, rows_ahead * stride, inner, sums,
+                            sums_pitch);
+      finish_outputs(part, 0, rows, o, dot_outputs, sums, sums_pitch);
     }
     for (; o < part.last_output; ++o, from += stride) {
-      dot_rows<1>(scratch, x_pitch, rows, from, stride, inner, sums, sums_pitch);
-      for (std::int64_t row = 0; row < rows; ++row) {
-        finish_outputs(part, row, o, 1, sums + row * sums_pitch);
-      }
+      dot_rows<1>(scratch, x_pitch, rows, from, stride, 0, inner, sums, sums_pitch);
+      finish_outputs(part, 0, rows, o, 1, sums, sums_pitch);
     }
   });
 }

@@ -23,13 +23,14 @@ struct matmul_part {
 /// Dot products along the weight's rows: the weight is read once, as it lies. For few rows.
 void run_dots(matmul_part const& part, float* scratch) noexcept;
 
-/// Register tiles over packed panels of x and weight. For many rows.
+/// Register tiles over packed panels of the weight. For many rows.
 void run_tiles(matmul_part const& part, float* scratch) noexcept;
 
-/// Stores sums of one row: (input_scale * sum + bias) * column_scale, added to out if so asked.
-/// `sums` has whole packs.
-void finish_outputs(matmul_part const& part, std::int64_t row, std::int64_t first_output,
-                    std::int64_t count, float const* sums) noexcept;
+/// Stores sums of some rows: (input_scale * sum + bias) * column_scale, added to out if so asked.
+/// Rows of `sums` have whole packs.
+void finish_outputs(matmul_part const& part, std::int64_t first_row, std::int64_t rows,
+                    std::int64_t first_output, std::int64_t count, float const* sums,
+                    std::int64_t sums_pitch) noexcept;
 
 }  // namespace kokkos
 }  // namespace v0

@@ -10,12 +10,13 @@ namespace kokkos {
 
 struct matmul_tuning {
   std::int64_t dot_rows;     ///< up to so many rows, each output is a dot product
-  std::int64_t input_bytes;  ///< packed rows of x that a thread keeps at a time: its share of L2
-  std::int64_t inner_block;  ///< inputs that a packed panel of the weight holds
+  std::int64_t rows_ahead;   ///< rows of the weight between what dots use and what they ask for
+  std::int64_t panel_bytes;  ///< packed panels of the weight that a thread keeps: its share of L2
+  std::int64_t row_gap;      ///< elements between rows of a tile of x
 };
 
-// Unmeasured beyond AVX-512 with 2 MiB L2 (Sapphire Rapids, 2026-12).
-inline constexpr matmul_tuning matmul_tuned{8, 1 << 20, 512};
+// Sapphire Rapids, 2 MiB L2, 2026-12.
+inline constexpr matmul_tuning matmul_tuned{8, 8, 512 << 10, 16};
 
 /// Outputs whose dot products run side by side: independent sums hide the FMA latency.
 inline constexpr int dot_outputs = 4;

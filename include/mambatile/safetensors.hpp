@@ -128,6 +128,10 @@ class MAMBATILE_EXPORT safetensors_file {
   std::shared_ptr<contents const> contents_;
 };
 
+/// Makes part of a tensor's packed data: fills `piece`, whose first byte is byte `offset` of the
+/// tensor. Pieces hold whole elements and come in order, once each.
+using safetensors_producer = std::function<void(std::uint64_t offset, std::span<std::byte> piece)>;
+
 /// Collects tensors and writes them as one file. The same contents give the same bytes: tensors
 /// are ordered by falling element size, then by name, so each lies aligned to its type, and the
 /// header is padded so that data starts at a multiple of 64 bytes.
@@ -143,6 +147,11 @@ class MAMBATILE_EXPORT safetensors_writer {
   void add(std::string name, safetensors_type type, std::vector<std::int64_t> shape,
            std::span<std::byte const> bytes);
 
+  /// Adds packed row-major data that `produce` makes while `write` runs, a piece at a time: a file
+  /// of any size takes little memory. Throws invalid_argument as above, or for an empty function.
+  void add(std::string name, safetensors_type type, std::vector<std::int64_t> shape,
+           safetensors_producer produce);
+
   /// Sets one entry of the `__metadata__` map. Throws invalid_argument for text that is not UTF-8.
   void set_metadata(std::string key, std::string value);
 
@@ -156,7 +165,8 @@ class MAMBATILE_EXPORT safetensors_writer {
     safetensors_type type = safetensors_type::f32;
     std::vector<std::int64_t> shape;
     std::span<std::byte const> bytes;  // packed data, or
-    const_tensor_view view;            // strided data
+    const_tensor_view view;            // strided data, or
+    safetensors_producer produce;      // data that is made when it is written
   };
   void insert(std::string name, entry item);
 

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,17 @@ namespace {
 
 using detail::config_reader;
 
+// Sizes that are made of two keys; each key alone is below 2^31, so the products do not overflow.
 void check_sizes(model_config const& config, std::string const& name) {
+  constexpr std::int64_t highest = std::numeric_limits<std::int32_t>::max() / 8;
+  auto const bounded = [&](char const* what, std::int64_t one, std::int64_t other) {
+    if (one * other > highest) {
+      throw file_error(
+          fmt::format("{}: {} = {} * {} is beyond {}", name, what, one, other, highest));
+    }
+  };
+  bounded("heads * channels of a head", config.nheads, config.headdim);
+  bounded("groups * states", config.ngroups, config.dstate);
   // Groups that divide the heads divide the channels, which the norm's groups are made of.
   if (config.nheads % config.ngroups != 0) {
     throw file_error(fmt::format("{}: {} heads are not a multiple of {} groups", name,

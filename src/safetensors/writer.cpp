@@ -135,6 +135,21 @@ class packing_stream {
   std::size_t used_ = 0;
 };
 
+// Whole elements of every type, packed ones too.
+constexpr std::size_t piece_bytes = 3 << 18U;
+
+void append_produced(pending_file& file, safetensors_producer const& produce, std::uint64_t bytes) {
+  std::vector<std::byte> buffer(
+      static_cast<std::size_t>(std::min<std::uint64_t>(bytes, piece_bytes)));
+  for (std::uint64_t offset = 0; offset < bytes; offset += buffer.size()) {
+    auto const left =
+        static_cast<std::size_t>(std::min<std::uint64_t>(bytes - offset, buffer.size()));
+    auto const piece = std::span(buffer).first(left);
+    produce(offset, piece);
+    file.append(piece.data(), piece.size());
+  }
+}
+
 }  // namespace
 
 inline namespace v0 {
@@ -161,7 +176,7 @@ void safetensors_writer::add(std::string name, const_tensor_view const& view) {
     refuse("tensor " + quote(name) + " has the impossible shape " + shape_string(view));
   }
   if (view.data == nullptr && view.size() != 0) refuse("tensor " + quote(name) + " is null");
-  insert(std::move(name), {type, std::move(shape), {}, view});
+  insert(std::move(name), {type, std::move(shape), {}, view, {}});
 }
 
 void safetensors_writer::add(std::string name, safetensors_type type,
@@ -172,7 +187,16 @@ void safetensors_writer::add(std::string name, safetensors_type type,
            std::string(to_string(type)) + " does not take the " + std::to_string(bytes.size()) +
            " bytes given");
   }
-  insert(std::move(name), {type, std::move(shape), bytes, {}});
+  insert(std::move(name), {type, std::move(shape), bytes, {}, {}});
+}
+
+void safetensors_writer::add(std::string name, safetensors_type type,
+                             std::vector<std::int64_t> shape, safetensors_producer produce) {
+  if (!safetensors::bytes_of(type, shape)) {
+    refuse("tensor " + quote(name) + " has the impossible shape " + safetensors::shape_text(shape));
+  }
+  if (!produce) refuse("tensor " + quote(name) + " has no function that makes it");
+  insert(std::move(name), {type, std::move(shape), {}, {}, std::move(produce)});
 }
 
 void safetensors_writer::set_metadata(std::string key, std::string value) {
@@ -218,7 +242,9 @@ void safetensors_writer::write(std::filesystem::path const& path) const {
   packing_stream stream(file);
   for (auto const* item : order) {
     auto const& tensor = item->second;
-    if (tensor.view) {
+    if (tensor.produce) {
+      append_produced(file, tensor.produce, *safetensors::bytes_of(tensor.type, tensor.shape));
+    } else if (tensor.view) {
       stream.append(tensor.view);
     } else {
       file.append(tensor.bytes.data(), tensor.bytes.size());

@@ -19,6 +19,7 @@ void add_info_command(CLI::App& program);
 void add_scan_command(CLI::App& program, exit_status& status);
 void add_demo_command(CLI::App& program, exit_status& status);
 void add_generate_command(CLI::App& program);
+void add_make_checkpoint_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 
 }  // namespace mambatile::program

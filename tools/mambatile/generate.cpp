@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <span>
 #include <sstream>
@@ -47,7 +48,7 @@ std::vector<std::int32_t> parse_ids(std::string text, std::string const& where) 
     } catch (std::exception const&) {
       used = 0;
     }
-    if (used != word.size() || value < 0 || value > INT32_MAX) {
+    if (used != word.size() || value < 0 || value > std::numeric_limits<std::int32_t>::max()) {
       throw invalid_argument(fmt::format("generate: {}: \"{}\" is not a token id", where, word));
     }
     ids.push_back(static_cast<std::int32_t>(value));
@@ -118,6 +119,10 @@ void generate(settings const& chosen) {
   });
   model runs(stored, chosen_backend(chosen.backend), chosen.options);
   model_cache cache(runs, static_cast<std::int64_t>(prompts.size()));
+  fmt::print(stderr, "{} on {}: weights {}, states {}, workspace {}\n", chosen.checkpoint.string(),
+             runs.served_by().name(), bytes_text(static_cast<double>(stored.file_bytes())),
+             bytes_text(static_cast<double>(cache.bytes())),
+             bytes_text(static_cast<double>(runs.workspace_bytes())));
   if (!chosen.state_in.empty()) cache.load(0, chosen.state_in);
 
   auto const vocab = static_cast<std::size_t>(runs.config().vocab_size);
@@ -175,6 +180,9 @@ void add_generate_command(CLI::App& program) {
   auto const chosen = std::make_shared<settings>();
   auto* const command =
       program.add_subcommand("generate", "Continue sequences of token ids with a checkpoint");
+  command->footer(
+      "Token ids go in and out: no tokenizer is built in. The ids of a text come from the\n"
+      "checkpoint's tokenizer.json with the tool of your choice, such as Python's tokenizers.");
   command->add_option("checkpoint", chosen->checkpoint, "Directory with config.json and weights")
       ->required();
   command->add_option("--ids", chosen->ids, "Token ids, as 1,2,3; again for a further sequence")
@@ -185,14 +193,10 @@ void add_generate_command(CLI::App& program) {
   command->add_option("--temperature", chosen->sampling.temperature, "0 takes the likeliest token");
   command->add_option("--top-k", chosen->sampling.top_k, "Only the k likeliest; 0 takes all");
   command->add_option("--top-p", chosen->sampling.top_p, "Only the likeliest that sum to p");
-  command->add_option("--seed", chosen->sampling.seed, "The same seed draws the same tokens");
-  add_backend_option(*command, chosen->backend);
-  add_dtype_option(*command, "--io", "Type of activations: f32, bf16 or f16",
-                   [chosen](dtype type) { chosen->options.io = type; });
-  add_dtype_option(*command, "--state", "Type of SSM states: f32, bf16 or f16",
-                   [chosen](dtype type) { chosen->options.state = type; });
-  command->add_option("--threads", chosen->options.threads, "Most threads; 0 takes all")
+  command->add_option("--seed", chosen->sampling.seed, "The same seed draws the same tokens")
       ->check(at_least(0));
+  add_backend_option(*command, chosen->backend);
+  add_model_options(*command, chosen->options);
   command->add_option("--state-in", chosen->state_in, "Go on from a saved state");
   command->add_option("--state-out", chosen->state_out, "Save the state reached");
   command->callback([chosen] { generate(*chosen); });

@@ -1,5 +1,6 @@
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -9,13 +10,14 @@
 
 #include <mambatile/mambatile.hpp>
 
+#include "checkpoint_info.hpp"
 #include "command.hpp"
 #include "cpu_features.hpp"
 #include "operator_limits.hpp"
 #include "options.hpp"
 #include "text.hpp"
 
-// mambatile info: what this build can do on this machine.
+// mambatile info: what this build can do on this machine, or what a checkpoint is.
 
 namespace mambatile::program {
 namespace {
@@ -108,14 +110,35 @@ void print(json const& info) {
 }  // namespace
 
 void add_info_command(CLI::App& program) {
-  auto const as_json = std::make_shared<bool>(false);
+  struct settings {
+    bool as_json = false;
+    std::filesystem::path checkpoint;
+    std::string backend;
+    model_options options;
+  };
+  auto const chosen = std::make_shared<settings>();
   auto* const command = program.add_subcommand(
-      "info", "Say what is compiled in, what is available and why not, and each operator's limits");
-  command->add_flag("--json", *as_json, "Print one JSON object");
-  command->callback([as_json] {
-    auto const info = gather();
-    if (*as_json) {
+      "info",
+      "Say what is compiled in, what is available and why not, and each operator's limits; or what "
+      "a checkpoint is and takes");
+  auto* const checkpoint = command->add_option(
+      "checkpoint", chosen->checkpoint, "Directory with config.json and weights to tell about");
+  command->add_flag("--json", chosen->as_json, "Print one JSON object");
+  add_backend_option(*command, chosen->backend);
+  add_model_options(*command, chosen->options);
+  // Without a checkpoint they would mean nothing.
+  for (auto const* name : {"--backend", "--io", "--state", "--threads"}) {
+    command->get_option(name)->needs(checkpoint);
+  }
+  command->callback([chosen] {
+    bool const of_checkpoint = !chosen->checkpoint.empty();
+    auto const info =
+        of_checkpoint ? describe_checkpoint(chosen->checkpoint, chosen->backend, chosen->options)
+                      : gather();
+    if (chosen->as_json) {
       fmt::print("{}\n", info.dump());
+    } else if (of_checkpoint) {
+      print_checkpoint(info);
     } else {
       print(info);
     }

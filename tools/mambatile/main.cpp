@@ -24,6 +24,7 @@ int main(int count, char** arguments) {
   add_scan_command(program, status);
   add_demo_command(program, status);
   add_generate_command(program);
+  add_make_checkpoint_command(program);
   add_bench_command(program);
   try {
     program.parse(count, arguments);

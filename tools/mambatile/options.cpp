@@ -45,6 +45,15 @@ CLI::Validator at_least(std::int64_t least) {
           fmt::format(">={}", least)};
 }
 
+void add_model_options(CLI::App& command, model_options& options) {
+  add_dtype_option(command, "--io", "Type of activations: f32, bf16 or f16",
+                   [&options](dtype type) { options.io = type; });
+  add_dtype_option(command, "--state", "Type of SSM states: f32, bf16 or f16",
+                   [&options](dtype type) { options.state = type; });
+  command.add_option("--threads", options.threads, "Most threads; 0 takes all")
+      ->check(at_least(0));
+}
+
 void add_products_option(CLI::App& command, products& math) {
   command
       .add_option_function<std::string>(

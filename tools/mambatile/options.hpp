@@ -8,6 +8,7 @@
 
 #include <mambatile/backend.hpp>
 #include <mambatile/dtype.hpp>
+#include <mambatile/model.hpp>
 #include <mambatile/scan.hpp>
 
 // Options that several subcommands share.
@@ -26,6 +27,9 @@ void add_dtype_option(CLI::App& command, std::string const& name, std::string co
 
 /// Takes a whole number of at least this much.
 [[nodiscard]] CLI::Validator at_least(std::int64_t least);
+
+/// Adds `--io`, `--state` and `--threads`: how a model runs. `options` outlives the parser.
+void add_model_options(CLI::App& command, model_options& options);
 
 /// Adds `--products`, which takes "accurate" or "tf32".
 void add_products_option(CLI::App& command, products& math);

@@ -1,14 +1,17 @@
-// Tokens per second of llama.cpp on a GGUF file: a prompt of given length in one batch, then greedy
-// decoding. Prints one JSON line, with the ids that it decoded.
+// Tokens per second of llama.cpp on a GGUF file, and of mambatile on the checkpoint it was made
+// from: a prompt of given length in one batch, then greedy decoding, in turn, round by round.
+// Prints a JSON line each, with the ids decoded, and how far the prompt's last logits are apart.
 //
-//   mambatile_bench_llama MODEL.gguf [--threads N] [--prompt N] [--generate N] [--rounds N]
-//                         [--ids 1,2,3]
+//   mambatile_bench_llama MODEL.gguf [--checkpoint DIR] [--threads N] [--prompt N] [--generate N]
+//                         [--rounds N] [--io f32|bf16|f16] [--ids 1,2,3]
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -18,6 +21,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
+
+#include <mambatile/mambatile.hpp>
 
 namespace {
 
@@ -36,9 +41,23 @@ struct free_context {
   void operator()(llama_context* context) const noexcept { llama_free(context); }
 };
 
-class runner {
+// One of the two, with a sequence going on.
+class contestant {
  public:
-  runner(std::string const& path, int threads, int prompt, int generate) {
+  contestant() = default;
+  contestant(contestant const&) = delete;
+  contestant& operator=(contestant const&) = delete;
+  virtual ~contestant() = default;
+
+  [[nodiscard]] virtual char const* name() const = 0;
+  virtual void forget() = 0;
+  /// Logits of the last of these tokens; valid until the next call.
+  virtual std::span<float const> feed(std::vector<std::int32_t>& ids) = 0;
+};
+
+class llama_contestant final : public contestant {
+ public:
+  llama_contestant(std::string const& path, int threads, int prompt, int generate) {
     llama_log_set(log_errors, nullptr);
     llama_backend_init();
     model_.reset(llama_model_load_from_file(path.c_str(), llama_model_default_params()));
@@ -53,21 +72,16 @@ class runner {
     if (!context_) throw std::runtime_error("llama.cpp cannot make a context");
   }
 
+  [[nodiscard]] char const* name() const override { return "llama.cpp"; }
   [[nodiscard]] int vocabulary() const {
     return llama_vocab_n_tokens(llama_model_get_vocab(model_.get()));
   }
-  void forget() { llama_memory_clear(llama_get_memory(context_.get()), true); }
-  /// Seconds for these tokens; logits of the last one are there afterwards.
-  double feed(std::vector<llama_token>& ids) {
-    double const start = seconds_now();
+  void forget() override { llama_memory_clear(llama_get_memory(context_.get()), true); }
+  std::span<float const> feed(std::vector<std::int32_t>& ids) override {
     auto const batch = llama_batch_get_one(ids.data(), static_cast<std::int32_t>(ids.size()));
     if (llama_decode(context_.get(), batch) != 0) throw std::runtime_error("llama_decode failed");
     llama_synchronize(context_.get());
-    return seconds_now() - start;
-  }
-  [[nodiscard]] llama_token most_likely() {
-    float const* const logits = llama_get_logits_ith(context_.get(), -1);
-    return static_cast<llama_token>(std::max_element(logits, logits + vocabulary()) - logits);
+    return {llama_get_logits_ith(context_.get(), -1), static_cast<std::size_t>(vocabulary())};
   }
 
  private:
@@ -75,65 +89,137 @@ class runner {
   std::unique_ptr<llama_context, free_context> context_;
 };
 
+class our_contestant final : public contestant {
+ public:
+  our_contestant(std::string const& folder, mambatile::model_options const& options)
+      : model_(mambatile::checkpoint::open(folder), mambatile::default_backend(), options),
+        cache_(model_, 1),
+        logits_(static_cast<std::size_t>(model_.config().vocab_size)) {}
+
+  [[nodiscard]] char const* name() const override { return "mambatile"; }
+  void forget() override { cache_.reset(0); }
+  std::span<float const> feed(std::vector<std::int32_t>& ids) override {
+    mambatile::sequence_tokens const sequence{0, ids};
+    model_.forward(cache_, {&sequence, 1}, mambatile::logits_of::last_tokens, logits_);
+    return logits_;
+  }
+
+ private:
+  mambatile::model model_;
+  mambatile::model_cache cache_;
+  std::vector<float> logits_;
+};
+
+struct measurement {
+  std::vector<double> prefill;  // seconds, one a round
+  std::vector<double> decode;
+  std::vector<std::int32_t> decoded;
+  std::vector<float> prompt_logits;
+};
+
+void run_round(contestant& who, std::vector<std::int32_t>& prompt, int generate, bool counts,
+               measurement& result) {
+  who.forget();
+  double start = seconds_now();
+  auto logits = who.feed(prompt);
+  double const prefill = seconds_now() - start;
+  result.prompt_logits.assign(logits.begin(), logits.end());
+  result.decoded.clear();
+  start = seconds_now();
+  for (int i = 0; i < generate; ++i) {
+    auto const best = std::ranges::max_element(logits) - logits.begin();
+    std::vector<std::int32_t> next = {static_cast<std::int32_t>(best)};
+    result.decoded.push_back(next.front());
+    logits = who.feed(next);
+  }
+  if (!counts) return;
+  result.prefill.push_back(prefill);
+  result.decode.push_back(seconds_now() - start);
+}
+
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
 }
 
+double relative_difference(std::vector<float> const& one, std::vector<float> const& other) {
+  double difference = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    double const gap = double{one[i]} - double{other[i]};
+    difference += gap * gap;
+    norm += double{other[i]} * double{other[i]};
+  }
+  return std::sqrt(difference / norm);
+}
+
 int run(int argc, char** argv) {
-  CLI::App program("Tokens per second of llama.cpp");
+  CLI::App program("Tokens per second of llama.cpp and mambatile");
   std::string path;
+  std::string folder;
+  std::string io = "f32";
   int threads = 2;
   int prompt = 512;
   int generate = 64;
   int rounds = 5;
-  std::vector<llama_token> ids;
+  std::vector<std::int32_t> ids;
   program.add_option("model", path, "GGUF file")->required()->check(CLI::ExistingFile);
+  program.add_option("--checkpoint", folder, "The checkpoint it was made from")
+      ->check(CLI::ExistingDirectory);
   program.add_option("--threads", threads, "Threads")->check(CLI::PositiveNumber);
   program.add_option("--prompt", prompt, "Tokens of the prompt")->check(CLI::PositiveNumber);
   program.add_option("--generate", generate, "Tokens to decode")->check(CLI::PositiveNumber);
   program.add_option("--rounds", rounds, "Timed rounds after one that warms up")
       ->check(CLI::PositiveNumber);
+  program.add_option("--io", io, "Type of mambatile's activations")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}));
   program.add_option("--ids", ids, "The prompt itself, instead of made-up ids")->delimiter(',');
   CLI11_PARSE(program, argc, argv);
   if (!ids.empty()) prompt = static_cast<int>(ids.size());
 
-  runner model(path, threads, prompt, generate);
+  std::vector<std::unique_ptr<contestant>> contestants;
+  auto llama = std::make_unique<llama_contestant>(path, threads, prompt, generate);
   // The same ids that a Python or shell script can make up: a small linear generator.
   std::uint64_t state = 1;
   while (static_cast<int>(ids.size()) < prompt) {
     state = (state * 1103515245U + 12345U) % 2147483648U;
-    ids.push_back(static_cast<llama_token>(state % static_cast<std::uint64_t>(model.vocabulary())));
+    ids.push_back(
+        static_cast<std::int32_t>(state % static_cast<std::uint64_t>(llama->vocabulary())));
+  }
+  contestants.push_back(std::move(llama));
+  if (!folder.empty()) {
+    mambatile::model_options options;
+    options.threads = threads;
+    options.io = io == "bf16"  ? mambatile::dtype::bf16
+                 : io == "f16" ? mambatile::dtype::f16
+                               : mambatile::dtype::f32;
+    contestants.push_back(std::make_unique<our_contestant>(folder, options));
   }
 
-  std::vector<double> prefill_seconds;
-  std::vector<double> decode_seconds;
-  std::vector<llama_token> decoded;
+  std::vector<measurement> results(contestants.size());
   for (int round = 0; round <= rounds; ++round) {
-    model.forget();
-    decoded.clear();
-    double const prefill = model.feed(ids);
-    double decode = 0;
-    for (int i = 0; i < generate; ++i) {
-      double const start = seconds_now();
-      std::vector<llama_token> next = {model.most_likely()};
-      decoded.push_back(next.front());
-      model.feed(next);
-      decode += seconds_now() - start;
+    for (std::size_t i = 0; i < contestants.size(); ++i) {
+      run_round(*contestants[i], ids, generate, round > 0, results[i]);
     }
-    if (round == 0) continue;
-    prefill_seconds.push_back(prefill);
-    decode_seconds.push_back(decode);
   }
   auto const rate = [](int tokens, double seconds) { return tokens / seconds; };
-  fmt::print(
-      "{{\"peer\": \"llama.cpp\", \"model\": \"{}\", \"threads\": {}, \"prompt\": {}, "
-      "\"generate\": {}, \"prefill_tokens_per_second\": {:.1f}, "
-      "\"prefill_tokens_per_second_median\": {:.1f}, \"decode_tokens_per_second\": {:.2f}, "
-      "\"decode_tokens_per_second_median\": {:.2f}, \"decoded\": [{}]}}\n",
-      path, threads, prompt, generate, rate(prompt, std::ranges::min(prefill_seconds)),
-      rate(prompt, median(prefill_seconds)), rate(generate, std::ranges::min(decode_seconds)),
-      rate(generate, median(decode_seconds)), fmt::join(decoded, ", "));
+  for (std::size_t i = 0; i < contestants.size(); ++i) {
+    auto const& result = results[i];
+    fmt::print(
+        "{{\"name\": \"{}\", \"model\": \"{}\", \"threads\": {}, \"prompt\": {}, "
+        "\"generate\": {}, \"prefill_tokens_per_second\": {:.1f}, "
+        "\"prefill_tokens_per_second_median\": {:.1f}, \"decode_tokens_per_second\": {:.2f}, "
+        "\"decode_tokens_per_second_median\": {:.2f}, \"decoded\": [{}]}}\n",
+        contestants[i]->name(), path, threads, prompt, generate,
+        rate(prompt, std::ranges::min(result.prefill)), rate(prompt, median(result.prefill)),
+        rate(generate, std::ranges::min(result.decode)), rate(generate, median(result.decode)),
+        fmt::join(result.decoded, ", "));
+  }
+  if (results.size() == 2) {
+    fmt::print("{{\"prompt_logits_relative_difference\": {:.2e}, \"same_ids_decoded\": {}}}\n",
+               relative_difference(results[1].prompt_logits, results[0].prompt_logits),
+               results[0].decoded == results[1].decoded);
+  }
   return 0;
 }
 
