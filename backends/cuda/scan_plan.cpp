@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "call_views.hpp"
 #include "device.hpp"
 #include "kernels/prepare.hpp"
 #include "kernels/repack.hpp"
@@ -17,32 +18,14 @@
 #include "scan_call.hpp"
 #include "scan_structure.hpp"
 #include "scan_workspace.hpp"
+#include "status_bits.hpp"
+#include "status_word.hpp"
 #include "tuning_scan.hpp"
 
 namespace mambatile {
 inline namespace v0 {
 namespace gpu {
 namespace {
-
-token_tensor token_view(const_tensor_view const& view) {
-  if (!view) return {};
-  return {const_cast<void*>(view.data), view.stride(0), view.stride(1), view.stride(2)};
-}
-
-state_tensor state_view(const_tensor_view const& view) {
-  if (!view) return {};
-  return {const_cast<void*>(view.data),
-          view.type,
-          view.stride(0),
-          view.stride(1),
-          view.stride(2),
-          view.stride(3)};
-}
-
-small_tensor small_view(const_tensor_view const& view) {
-  if (!view) return {};
-  return {view.data, view.type, view.stride(0), view.rank > 1 ? view.stride(1) : 0};
-}
 
 constexpr std::int64_t most_stride = 0x7fffffff;
 
@@ -197,11 +180,7 @@ void scan_plan_implementation::execute(scan_arguments const& arguments, workspac
   bool const packed = problem_.pack == packing::cu_seqlens;
   std::int64_t const sequences = packed ? arguments.cu_seqlens.extent(0) - 1 : batch;
   if (problem_.nheads == 0 || problem_.headdim == 0 || sequences == 0) return;
-  if (has_device_indices()) {
-    check(cudaMemsetAsync(static_cast<char*>(workspace.data) + workspace_.status, 0, sizeof(int),
-                          stream),
-          "chunk_scan: clearing the status word");
-  }
+  if (has_device_indices()) clear_status_word(workspace, stream, "chunk_scan");
   // Descriptors hold 32-bit strides. Rows that lie further apart go one by one.
   bool far = false;
   for (auto const* view : {&arguments.x, &arguments.z, &arguments.B, &arguments.C}) {
@@ -228,17 +207,17 @@ void scan_plan_implementation::execute_rows(scan_arguments const& arguments, voi
   scan_call call;
   call.size = sizes_of(problem_, structure_, batch, seqlen, sequences);
   call.prepared = prepared_in(workspace_, structure_, workspace);
-  call.x = token_view(arguments.x);
-  call.z = token_view(arguments.z);
-  call.B = token_view(arguments.B);
-  call.C = token_view(arguments.C);
-  call.out = token_view(arguments.out);
-  call.dt = token_view(arguments.dt);
+  call.x = as_token_tensor(arguments.x);
+  call.z = as_token_tensor(arguments.z);
+  call.B = as_token_tensor(arguments.B);
+  call.C = as_token_tensor(arguments.C);
+  call.out = as_token_tensor(arguments.out);
+  call.dt = as_token_tensor(arguments.dt);
   call.dt_type = problem_.dt;
-  call.A = small_view(arguments.A);
-  call.D = small_view(arguments.D);
+  call.A = as_small_tensor(arguments.A);
+  call.D = as_small_tensor(arguments.D);
   call.D_per_channel = problem_.D == skip::per_channel;
-  call.dt_bias = small_view(arguments.dt_bias);
+  call.dt_bias = as_small_tensor(arguments.dt_bias);
   call.softplus = problem_.dt_softplus;
   call.delta_low = problem_.dt_limit[0];
   call.delta_high = problem_.dt_limit[1];
@@ -247,11 +226,11 @@ void scan_plan_implementation::execute_rows(scan_arguments const& arguments, voi
     call.cu_seqlens = static_cast<int const*>(arguments.cu_seqlens.data);
     call.cu_stride = arguments.cu_seqlens.stride(0);
   }
-  call.seq_idx = small_view(arguments.seq_idx);
-  call.initial_states = state_view(arguments.initial_states);
-  call.final_states = state_view(arguments.final_states);
-  call.state_source = small_view(arguments.state_source);
-  call.state_target = small_view(arguments.state_target);
+  call.seq_idx = as_small_tensor(arguments.seq_idx);
+  call.initial_states = as_state_tensor(arguments.initial_states);
+  call.final_states = as_state_tensor(arguments.final_states);
+  call.state_source = as_small_tensor(arguments.state_source);
+  call.state_target = as_small_tensor(arguments.state_target);
   if (arguments.initial_states) {
     call.source_slots = static_cast<int>(arguments.initial_states.extent(0));
   }
@@ -348,14 +327,7 @@ void scan_plan_implementation::execute_rows(scan_arguments const& arguments, voi
 
 execution_status scan_plan_implementation::status(workspace_view workspace, queue const& on) const {
   device_scope const scope(where_.index);
-  auto* const stream = static_cast<cudaStream_t>(on.native);
-  int bits = 0;
-  if (has_device_indices()) {
-    check(cudaMemcpyAsync(&bits, static_cast<char*>(workspace.data) + workspace_.status,
-                          sizeof(int), cudaMemcpyDeviceToHost, stream),
-          "chunk_scan: reading the status word");
-  }
-  check(cudaStreamSynchronize(stream), "chunk_scan: waiting for the queue");
+  int const bits = read_status_word(has_device_indices(), workspace, on, "chunk_scan");
   if ((bits & status_bad_cu_seqlens) != 0) {
     return {false,
             "chunk_scan: cu_seqlens does not start at 0, decreases or ends beyond seqlen; the "

@@ -1,5 +1,6 @@
 #include "prepare.hpp"
 
+#include "../status_bits.hpp"
 #include "recurrence_device.cuh"
 
 // First stage of chunk_scan: steps, decays within chunks, the skip connection, and where packed

@@ -11,6 +11,7 @@
 #include "bench/bench.hpp"
 #include "bench/record.hpp"
 #include "bench/shapes.hpp"
+#include "benchmark/device_timing.hpp"
 #include "benchmark/interleaved.hpp"
 #include "benchmark/machine.hpp"
 #include "device_tensor.hpp"
@@ -88,6 +89,10 @@ class layered_update {
     for (auto const& call : calls_) plan_->execute(call, workspace_.workspace(), queue_);
     backend_.synchronize(queue_);
   }
+  /// One layer's call.
+  void enqueue(void* stream) const {
+    plan_->execute(calls_.front(), workspace_.workspace(), {queue_.where, stream});
+  }
   [[nodiscard]] state_update_plan const& plan() const noexcept { return *plan_; }
   [[nodiscard]] std::size_t state_bytes() const noexcept { return state_bytes_; }
 
@@ -104,16 +109,54 @@ class layered_update {
   buffer workspace_;
 };
 
+std::int64_t bytes_of_state(settings const& chosen, evaluation::scan_shape const& shape,
+                            std::int64_t batch) {
+  return batch * shape.nheads * shape.headdim * shape.dstate *
+         static_cast<std::int64_t>(size_of(chosen.state));
+}
+
+// Everything but the times.
+bench_record describe(settings const& chosen, backend const& on,
+                      evaluation::scan_shape const& shape, std::int64_t batch, int threads,
+                      state_update_plan const& plan) {
+  auto const bytes = static_cast<double>(bytes_of_state(chosen, shape, batch));
+  bench_record record;
+  record.operator_name = state_update_problem::operator_name;
+  record.backend = on.name();
+  record.plan = plan.description();
+  record.shape = shape.name;
+  if (chosen.hot) record.variant = "hot";
+  record.batch = batch;
+  record.seqlen = chosen.tokens;
+  record.threads = threads;
+  record.io = chosen.io;
+  record.workspace_bytes = plan.workspace_bytes();
+  record.moved_bytes = 2.0 * bytes;
+  record.tensor_bytes = bytes;
+  return record;
+}
+
 bench_record run(settings const& chosen, backend const& on, evaluation::scan_shape const& shape,
                  std::int64_t batch, int threads) {
-  auto const bytes = batch * shape.nheads * shape.headdim * shape.dstate *
-                     static_cast<std::int64_t>(size_of(chosen.state));
+  auto const bytes = bytes_of_state(chosen, shape, batch);
   bool const on_host = on.kind() == device_kind::host;
   auto const cache = on_host ? static_cast<std::int64_t>(benchmark::last_level_cache_bytes())
                              : std::int64_t{64} << 20;
-  auto const layers = chosen.hot ? 1 : std::max<std::int64_t>(4, 2 * cache / bytes + 1);
+  bool const on_device = !on_host && benchmark::can_time_devices();
+  auto const layers =
+      chosen.hot || on_device ? 1 : std::max<std::int64_t>(4, 2 * cache / bytes + 1);
   layered_update const call(on, shape, chosen, batch, layers, threads);
   auto const ran = threads_of(call.plan(), threads);
+  if (on_device) {
+    auto record = describe(chosen, on, shape, batch, ran, call.plan());
+    auto const time =
+        benchmark::time_on_device([&](void* stream) { call.enqueue(stream); }, chosen.rounds);
+    record.ms = time.median;
+    record.ms_min = time.minimum;
+    record.peak_gbytes =
+        benchmark::in_place_gbytes_per_s(static_cast<std::size_t>(bytes), chosen.rounds);
+    return record;
+  }
   std::vector<std::function<void()>> candidates = {[&] { call(); }};
   // The roof: the same bytes, read and written in place by a plain loop, in the same rounds.
   evaluation::host_tensor plain;
@@ -126,21 +169,9 @@ bench_record run(settings const& chosen, backend const& on, evaluation::scan_sha
       candidates, {.least_rounds = chosen.rounds, .most_rounds = chosen.rounds});
   auto const each = [&](double ms) { return ms / static_cast<double>(layers); };
 
-  bench_record record;
-  record.operator_name = state_update_problem::operator_name;
-  record.backend = on.name();
-  record.plan = call.plan().description();
-  record.shape = shape.name;
-  if (chosen.hot) record.variant = "hot";
-  record.batch = batch;
-  record.seqlen = chosen.tokens;
-  record.threads = ran;
-  record.io = chosen.io;
+  auto record = describe(chosen, on, shape, batch, ran, call.plan());
   record.ms = each(times[0].median);
   record.ms_min = each(times[0].minimum);
-  record.workspace_bytes = call.plan().workspace_bytes();
-  record.moved_bytes = 2.0 * static_cast<double>(bytes);
-  record.tensor_bytes = static_cast<double>(bytes);
   if (on_host) record.peak_gbytes = record.moved_bytes / each(times[1].minimum) * 1e-6;
   return record;
 }
@@ -162,7 +193,10 @@ void bench_update(settings chosen) {
   fmt::print(
       "Peak: the states' bytes read and written in place by a plain loop in the same rounds; "
       "{}.\n",
-      chosen.hot ? "one state, hot in the caches" : "states of layers in turn, from memory");
+      on.kind() != device_kind::host && benchmark::can_time_devices()
+          ? "each replay of a graph with cold caches"
+      : chosen.hot ? "one state, hot in the caches"
+                   : "states of layers in turn, from memory");
 }
 
 }  // namespace
