@@ -14,6 +14,7 @@
 #include "kernels/prepare.hpp"
 #include "kernels/repack.hpp"
 #include "kernels/scan_kernels.hpp"
+#include "kernels/skip.hpp"
 #include "kernels/state_io.hpp"
 #include "scan_call.hpp"
 #include "scan_structure.hpp"
@@ -179,8 +180,8 @@ void scan_plan_implementation::execute(scan_arguments const& arguments, workspac
   std::int64_t const batch = arguments.x.extent(0);
   bool const packed = problem_.pack == packing::cu_seqlens;
   std::int64_t const sequences = packed ? arguments.cu_seqlens.extent(0) - 1 : batch;
-  if (problem_.nheads == 0 || problem_.headdim == 0 || sequences == 0) return;
   if (has_device_indices()) clear_status_word(workspace, stream, "chunk_scan");
+  if (problem_.nheads == 0 || sequences == 0) return;
   // Descriptors hold 32-bit strides. Rows that lie further apart go one by one.
   bool far = false;
   for (auto const* view : {&arguments.x, &arguments.z, &arguments.B, &arguments.C}) {
@@ -248,6 +249,18 @@ void scan_plan_implementation::execute_rows(scan_arguments const& arguments, voi
     call.total_decay = static_cast<float*>(arguments.total_decay.data);
     call.total_decay_row = arguments.total_decay.stride(0);
     call.total_decay_head = arguments.total_decay.stride(1);
+  }
+
+  if (problem_.dstate == 0 || problem_.headdim == 0) {
+    if (arguments.total_decay || packed) {
+      check(launch_prepare(call, structure_.general(), stream),
+            "chunk_scan: launching the first stage");
+    }
+    if (arguments.total_decay) {
+      check(launch_total_decay(call, stream), "chunk_scan: launching the total decay");
+    }
+    check(launch_skip(call, problem_.io, stream), "chunk_scan: launching the skip connection");
+    return;
   }
 
   bring(call.x, workspace_.x, call.size, batch, problem_.nheads, problem_.headdim, workspace,

@@ -29,7 +29,7 @@ struct state_update_call {
   std::int64_t batch = 0;
   std::int64_t tokens = 1;
   int heads = 0;
-  int groups = 1;
+  int group_heads = 1;  ///< heads that share a group
   int headdim = 0;
   int dstate = 0;
   dtype io = dtype::f32;

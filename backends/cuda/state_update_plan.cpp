@@ -1,8 +1,10 @@
 #include "state_update_plan.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -98,7 +100,7 @@ void state_update_plan_implementation::execute(arguments_type const& given,
   call.batch = arguments.x.extent(0);
   call.tokens = arguments.x.extent(1);
   call.heads = static_cast<int>(problem_.nheads);
-  call.groups = static_cast<int>(problem_.ngroups);
+  call.group_heads = static_cast<int>(std::max<std::int64_t>(1, problem_.nheads / problem_.ngroups));
   call.headdim = static_cast<int>(problem_.headdim);
   call.dstate = static_cast<int>(problem_.dstate);
   call.io = problem_.io;
@@ -158,6 +160,12 @@ support supports_state_update(state_update_problem const& problem) {
   if (problem.dstate > most_update_columns) {
     return {false, fmt::format("dstate = {}; the kernels serve up to {}", problem.dstate,
                                most_update_columns)};
+  }
+  if (problem.max_batch * problem.nheads > std::numeric_limits<std::int32_t>::max() ||
+      problem.headdim > most_update_channels) {
+    return {false, fmt::format("max_batch = {}, nheads = {}, headdim = {} are more than block "
+                               "numbers can count",
+                               problem.max_batch, problem.nheads, problem.headdim)};
   }
   return {true, {}};
 }

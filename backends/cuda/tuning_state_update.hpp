@@ -6,11 +6,12 @@ namespace mambatile {
 inline namespace v0 {
 namespace gpu {
 
-/// Warps that keep one multiprocessor busy: with fewer, each takes fewer rows of the state.
-inline constexpr int busy_warps = 128;
+/// Warps of many_rows each, per multiprocessor, from which on a warp takes so many rows. H80 P64
+/// N128 f32, few / many: batch 1 .0065 / .0074 ms, 4 .0118 / .0116, 16 .0292 / .0288, 64 .103 /
+/// .090.
+inline constexpr int busy_warps = 8;
 
-/// Rows of the state that a warp takes, dstate 65 to 128. H80 P64 N128: 16 from batch 64 on, 4
-/// below.
+/// Rows of the state that a warp takes, dstate 65 to 128 and one token.
 inline constexpr int many_rows = 16;
 inline constexpr int few_rows = 4;
 

@@ -108,12 +108,10 @@ forward_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_
     for (int run = 0; run < runs; ++run) {
       float const log_decay = run_log_decay[static_cast<std::int64_t>(slot) * Q + run];
       auto const mine = run_of_key == run;
-      auto const x = keep_rows(
-          mine, ct::element_cast<float>(load_tokens<Q, P, 4>(x_view, place, c, head, row_tile)));
-      auto const B = keep_rows(
-          mine, ct::element_cast<float>(load_tokens<Q, N, 4>(B_view, place, c, group, slab)));
-      auto const C = ct::transpose(keep_rows(
-          mine, ct::element_cast<float>(load_tokens<Q, N, 4>(C_view, place, c, group, slab))));
+      auto const x = load_kept_tokens<Q, P>(x_view, place, c, head, row_tile, headdim, mine);
+      auto const B = load_kept_tokens<Q, N>(B_view, place, c, group, slab, dstate, mine);
+      auto const C =
+          ct::transpose(load_kept_tokens<Q, N>(C_view, place, c, group, slab, dstate, mine));
       auto const remaining = remaining_view.load(head, slot);
       auto const delta = ct::reshape<shape<Q, 1>>(delta_view.load(head, slot));
       auto const key_weight = ct::reshape<shape<Q, 1>>(key_weight_view.load(head, slot));
@@ -150,7 +148,7 @@ forward_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_
             result *
             silu(ct::element_cast<float>(load_tokens<Q, P, 4>(z_view, place, c, head, row_tile)));
       }
-      result = keep_rows(run_of_key >= 0, result);
+      result = keep_elements<P>(run_of_key >= 0, result, headdim, row_tile);
       if (packed != 0 && (c + 1) * Q > place.length) {
         store_tokens_partly<Q, P>(out_, out_token, out_head, headdim, ct::element_cast<Io>(result),
                                   place, c, head, row_tile);
@@ -232,10 +230,8 @@ states_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_h
     auto const run_of_key = ct::reshape<shape<Q, 1>>(load_runs(run_of_token_, slot));
     auto const mine = run_of_key == run && run_of_key >= 0;
     auto const key_weight = ct::reshape<shape<Q, 1>>(key_weight_view.load(head, slot));
-    auto const x = keep_rows(
-        mine, ct::element_cast<float>(load_tokens<Q, P, 4>(x_view, place, c, head, row_tile)));
-    auto const B = keep_rows(
-        mine, ct::element_cast<float>(load_tokens<Q, N, 4>(B_view, place, c, group, slab)));
+    auto const x = load_kept_tokens<Q, P>(x_view, place, c, head, row_tile, headdim, mine);
+    auto const B = load_kept_tokens<Q, N>(B_view, place, c, group, slab, dstate, mine);
     state = multiply<Math>(ct::transpose(x * (key_weight * later)), B, state);
     if (run >= 0) {
       later = later * static_cast<float>(ct::exp2(ct::full<tile<float, 1>>(

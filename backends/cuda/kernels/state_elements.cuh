@@ -34,6 +34,18 @@ __device__ Element narrow(float value) {
   }
 }
 
+/// Two neighbours in one register.
+template <class Element>
+__device__ std::uint32_t narrow_pair(float first, float second) {
+  if constexpr (std::is_same_v<Element, __half>) {
+    __half2 const pair = __floats2half2_rn(first, second);
+    return *reinterpret_cast<std::uint32_t const*>(&pair);
+  } else {
+    __nv_bfloat162 const pair = __floats2bfloat162_rn(first, second);
+    return *reinterpret_cast<std::uint32_t const*>(&pair);
+  }
+}
+
 template <class Element>
 __device__ Element narrow_stochastically(float value, std::uint32_t word) {
   if constexpr (std::is_same_v<Element, __half>) {
@@ -63,9 +75,8 @@ __device__ void store_four(Element* to, float4 const& value) {
   if constexpr (std::is_same_v<Element, float>) {
     *reinterpret_cast<float4*>(to) = value;
   } else {
-    alignas(8) Element const four[4] = {narrow<Element>(value.x), narrow<Element>(value.y),
-                                        narrow<Element>(value.z), narrow<Element>(value.w)};
-    *reinterpret_cast<uint2*>(to) = *reinterpret_cast<uint2 const*>(four);
+    *reinterpret_cast<uint2*>(to) = make_uint2(narrow_pair<Element>(value.x, value.y),
+                                               narrow_pair<Element>(value.z, value.w));
   }
 }
 
@@ -101,19 +112,39 @@ __device__ void store_stochastically(Element* to, std::int64_t stride, int count
   }
 }
 
-/// Four neighbours of B or C, the first `count` of them. `vector`: a group of four is aligned, and
-/// there or not as a whole.
-__device__ inline float4 load_inputs(void const* data, dtype type, std::int64_t at, int count,
-                                     bool vector) {
-  auto const load = [&](auto const* from) {
-    if (!vector) return load_some(from + at, 1, count);
-    return count > 0 ? load_four(from + at) : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-  };
-  switch (type) {
-    case dtype::bf16: return load(static_cast<__nv_bfloat16 const*>(data));
-    case dtype::f16: return load(static_cast<__half const*>(data));
-    default: return load(static_cast<float const*>(data));
+/// Four neighbours of B or C as they lie in memory, zeros beyond `count`. `vector`: a group of four
+/// is aligned, and there or not as a whole.
+__device__ inline uint4 load_four_bits(void const* data, dtype type, std::int64_t at, int count,
+                                       bool vector) {
+  uint4 bits = make_uint4(0, 0, 0, 0);
+  if (!vector) {
+    if (count > 0) bits.x = load_bits(data, type, at);
+    if (count > 1) bits.y = load_bits(data, type, at + 1);
+    if (count > 2) bits.z = load_bits(data, type, at + 2);
+    if (count > 3) bits.w = load_bits(data, type, at + 3);
+  } else if (count > 0) {
+    if (type == dtype::f32) {
+      bits = *reinterpret_cast<uint4 const*>(static_cast<std::uint32_t const*>(data) + at);
+    } else {
+      uint2 const pairs =
+          *reinterpret_cast<uint2 const*>(static_cast<std::uint16_t const*>(data) + at);
+      bits.x = pairs.x;
+      bits.y = pairs.y;
+    }
   }
+  return bits;
+}
+
+__device__ inline float4 values_of(uint4 bits, dtype type, bool vector) {
+  if (type == dtype::f32) {
+    return make_float4(__uint_as_float(bits.x), __uint_as_float(bits.y), __uint_as_float(bits.z),
+                       __uint_as_float(bits.w));
+  }
+  if (vector) {
+    bits = make_uint4(bits.x & 0xffffU, bits.x >> 16U, bits.y & 0xffffU, bits.y >> 16U);
+  }
+  return make_float4(value_of(bits.x, type), value_of(bits.y, type), value_of(bits.z, type),
+                     value_of(bits.w, type));
 }
 
 }  // namespace gpu

@@ -12,7 +12,7 @@
 // of a block lie side by side. The state is read before the first token, stays in registers over
 // the tokens, and is written where it is asked for, so that a row may be written where it was read.
 //
-// Grid: (batch, head, channels) folded into x. Any strides and alignment; the vector forms need
+// Grid: x = batch and head, y = groups of channels. Any strides and alignment; the vector forms need
 // groups of four neighbours that can be accessed at once, in states, B and C.
 
 namespace mambatile {
@@ -24,19 +24,25 @@ constexpr int warps_per_block = 4;
 constexpr int lane_elements = 4;
 constexpr unsigned all_lanes = ~0U;
 
-enum class access { vector, any };
+enum class form {
+  one_token,       ///< groups of four neighbours; the state leaves the registers as it is written
+  several_tokens,  ///< the same for any number of tokens
+  any,             ///< any strides and alignment
+};
 
 /// Lanes: per row of the state. Rows: of the state, per lane. Groups of four elements per row and
 /// lane. Wide: the block's warps share one row. Blocks: that run at once on a multiprocessor.
-template <class State, access Access, int Lanes, int Rows, int Groups, bool Wide, int Blocks>
+template <class State, form Form, int Lanes, int Rows, int Groups, bool Wide, int Blocks>
 struct layout {
-  static constexpr bool vector = Access == access::vector;
+  static constexpr bool vector = Form != form::any;
+  static constexpr bool one_token = Form == form::one_token;
   static constexpr int blocks = Blocks;
   static constexpr int lanes = Lanes;
   static constexpr int rows = Rows;
   static constexpr int groups = Groups;
   static constexpr bool wide = Wide;
   static constexpr int side_by_side = 32 / Lanes;
+  static constexpr int spread = Lanes / Rows;  ///< lanes that get the same output
   static constexpr int warp_rows = Rows * side_by_side;
   static constexpr int warp_columns = Groups * Lanes * lane_elements;
   static constexpr int most_threads = Wide ? 512 : warps_per_block * 32;
@@ -84,27 +90,26 @@ struct work_place {
   int first_p = 0;  ///< of the warp
   int column = 0;   ///< first n of the thread
   int side = 0;     ///< which of the rows that lie side by side
-  int lane = 0;     ///< of the warp
+  int own_row = 0;  ///< of its rows, the one whose output the thread gets
+  bool owns = false;  ///< the thread is the one of several that finishes it
 };
 
 template <class Layout>
 __device__ work_place find_work(state_update_call const& call) {
   int const thread = static_cast<int>(threadIdx.x);
-  int const warp_in_block = thread / 32;
-  std::int64_t const warp =
-      Layout::wide ? blockIdx.x
-                   : static_cast<std::int64_t>(blockIdx.x) * warps_per_block + warp_in_block;
-  int const row_groups = (call.headdim + Layout::warp_rows - 1) / Layout::warp_rows;
-  std::int64_t const per_row = static_cast<std::int64_t>(call.heads) * row_groups;
+  int const warp = thread / 32;
+  auto const heads = static_cast<unsigned>(call.heads);
+  auto const block = static_cast<int>(blockIdx.y);
   work_place place;
-  place.row = warp / per_row;
-  int const rest = static_cast<int>(warp - place.row * per_row);
-  place.head = rest / row_groups;
-  place.first_p = (rest - place.head * row_groups) * Layout::warp_rows;
-  place.lane = thread % 32;
-  place.side = place.lane / Layout::lanes;
-  place.column = (Layout::wide ? warp_in_block * Layout::warp_columns : 0) +
-                 place.lane % Layout::lanes * lane_elements;
+  place.row = blockIdx.x / heads;
+  place.head = static_cast<int>(blockIdx.x % heads);
+  place.first_p = (Layout::wide ? block : block * warps_per_block + warp) * Layout::warp_rows;
+  int const lane = thread % 32;
+  place.side = lane / Layout::lanes;
+  place.column =
+      (Layout::wide ? warp * Layout::warp_columns : 0) + lane % Layout::lanes * lane_elements;
+  place.own_row = lane % Layout::lanes / Layout::spread;
+  place.owns = lane % Layout::spread == 0 && (!Layout::wide || warp == 0);
   return place;
 }
 
@@ -163,21 +168,36 @@ __device__ void store_row(state_update_call const& call, float4 const (&row)[Lay
   }
 }
 
-/// Sum over the threads of one row of the state; every one of them gets it.
+/// Sums of every row over the threads that share it; each thread gets that of its own_row. Halves
+/// the rows with the lanes, so that a step adds what the next one needs and no more.
 template <class Layout>
-__device__ float sum_row(float value, float* shared) {
+__device__ float sum_rows(float (&sums)[Layout::rows], float* shared) {
+  int const lane = static_cast<int>(threadIdx.x) % 32;
+  int distance = Layout::lanes / 2;
 #pragma unroll
-  for (int distance = Layout::lanes / 2; distance > 0; distance /= 2) {
-    value += __shfl_xor_sync(all_lanes, value, distance);
+  for (int left = Layout::rows / 2; left > 0; left /= 2) {
+    bool const upper = (lane & distance) != 0;
+#pragma unroll
+    for (int r = 0; r < left; ++r) {
+      float const kept = upper ? sums[r + left] : sums[r];
+      float const given = upper ? sums[r] : sums[r + left];
+      sums[r] = kept + __shfl_xor_sync(all_lanes, given, distance);
+    }
+    distance /= 2;
+  }
+  float sum = sums[0];
+#pragma unroll
+  for (int step = Layout::spread / 2; step > 0; step /= 2) {
+    sum += __shfl_xor_sync(all_lanes, sum, step);
   }
   if constexpr (Layout::wide) {
     __syncthreads();  // who still reads the previous sum
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+    if (lane == 0) shared[threadIdx.x / 32] = sum;
     __syncthreads();
-    value = 0.0F;
-    for (unsigned w = 0; w < blockDim.x / 32; ++w) value += shared[w];
+    sum = 0.0F;
+    for (unsigned w = 0; w < blockDim.x / 32; ++w) sum += shared[w];
   }
-  return value;
+  return sum;
 }
 
 template <class Layout>
@@ -185,17 +205,15 @@ __global__ void __launch_bounds__(Layout::most_threads, Layout::blocks)
     state_update_kernel(__grid_constant__ state_update_call const call) {
   __shared__ float shared[Layout::wide ? 16 : 1];
   work_place const place = find_work<Layout>(call);
-  if (place.row >= call.batch) return;
   std::int64_t const row = place.row;
   int const head = place.head;
-  int const group = head / (call.heads / call.groups);
-  // Lane i finishes the warp's i-th channel.
-  int const own_p = place.first_p + place.lane;
-  bool const owns = place.lane < Layout::warp_rows && own_p < call.headdim;
-  bool const writes = owns && (!Layout::wide || threadIdx.x < 32);
+  int const group = head / call.group_heads;
+  int const own_p = place.first_p + place.own_row * Layout::side_by_side + place.side;
+  bool const owns = place.owns && own_p < call.headdim;
+  if (place.first_p >= call.headdim) return;
 
   if (call.skip_padding && all_none(call.source, row) && all_none(call.target, row)) {
-    if (!writes) return;
+    if (!owns) return;
     for (std::int64_t k = 0; k < call.tokens; ++k) {
       store_element(call.out.data, call.io,
                     row * call.out.batch + k * call.out.token + head * call.out.head + own_p, 0.0F);
@@ -209,14 +227,14 @@ __global__ void __launch_bounds__(Layout::most_threads, Layout::blocks)
   load_state<Layout>(call, place, source, state);
 
   float const rate = load_element(call.A.data, dtype::f32, head * call.A.stride0);
-  float bias = 0.0F;
+  std::uint32_t bias_bits = 0;
   if (call.dt_bias.data != nullptr) {
-    bias = load_element(call.dt_bias.data, call.dt_bias.type, head * call.dt_bias.stride0);
+    bias_bits = load_bits(call.dt_bias.data, call.dt_bias.type, head * call.dt_bias.stride0);
   }
-  float skip = 0.0F;
+  std::uint32_t skip_bits = 0;
   if (call.D.data != nullptr && owns) {
-    skip = load_element(call.D.data, call.D.type,
-                        head * call.D.stride0 + (call.D_per_channel ? own_p * call.D.stride1 : 0));
+    skip_bits = load_bits(call.D.data, call.D.type,
+                          head * call.D.stride0 + (call.D_per_channel ? own_p * call.D.stride1 : 0));
   }
   int row_id = static_cast<int>(row);
   if (call.row_ids.data != nullptr) {
@@ -237,29 +255,45 @@ __global__ void __launch_bounds__(Layout::most_threads, Layout::blocks)
   std::int64_t C_at = row * call.C.batch + group * call.C.head + place.column;
 
   // Without tokens the state is handed on, as by one step of length zero.
-  bool const real = call.tokens > 0;
-  std::int64_t const steps = real ? call.tokens : (call.target.per_token ? 0 : 1);
+  bool const real = Layout::one_token || call.tokens > 0;
+  std::int64_t const steps = Layout::one_token        ? 1
+                             : real                   ? call.tokens
+                             : call.target.per_token ? 0
+                                                      : 1;
 #pragma unroll 1
   for (std::int64_t k = 0; k < steps; ++k) {
+    // All loads first: none waits for another.
+    std::uint32_t dt_bits = 0;
+    std::uint32_t x_bits = 0;
+    std::uint32_t z_bits = 0;
+    uint4 b_bits[Layout::groups];
+    uint4 c_bits[Layout::groups];
+    if (real) dt_bits = load_bits(call.dt.data, call.dt_type, dt_at);
+    if (real && own_p < call.headdim) {
+      x_bits = load_bits(call.x.data, call.io, x_at);
+      if (call.z.data != nullptr) z_bits = load_bits(call.z.data, call.io, z_at);
+    }
+#pragma unroll
+    for (int g = 0; g < Layout::groups; ++g) {
+      int const step = g * Layout::lanes * lane_elements;
+      int const count = real ? columns_left - step : 0;
+      b_bits[g] = load_four_bits(call.B.data, call.io, B_at + step, count, Layout::vector);
+      c_bits[g] = load_four_bits(call.C.data, call.io, C_at + step, count, Layout::vector);
+    }
+    float const x = value_of(x_bits, call.io);
+    float const z = value_of(z_bits, call.io);
     float delta = 0.0F;
-    float x = 0.0F;
-    float z = 0.0F;
     if (real) {
-      float const raw = load_element(call.dt.data, call.dt_type, dt_at);
-      if (owns) {
-        x = load_element(call.x.data, call.io, x_at);
-        if (call.z.data != nullptr) z = load_element(call.z.data, call.io, z_at);
-      }
-      delta = step_size(raw + bias, call.softplus, call.delta_low, call.delta_high);
+      float const bias = value_of(bias_bits, call.dt_bias.type);
+      delta = step_size(value_of(dt_bits, call.dt_type) + bias, call.softplus, call.delta_low,
+                        call.delta_high);
     }
     float4 b[Layout::groups];
     float4 c[Layout::groups];
 #pragma unroll
     for (int g = 0; g < Layout::groups; ++g) {
-      int const step = g * Layout::lanes * lane_elements;
-      int const count = real ? columns_left - step : 0;
-      b[g] = load_inputs(call.B.data, call.io, B_at + step, count, Layout::vector);
-      c[g] = load_inputs(call.C.data, call.io, C_at + step, count, Layout::vector);
+      b[g] = values_of(b_bits[g], call.io, Layout::vector);
+      c[g] = values_of(c_bits[g], call.io, Layout::vector);
     }
     float const decay = expf(delta * rate);
     bool const stores = call.target.per_token || k + 1 == steps;
@@ -271,11 +305,11 @@ __global__ void __launch_bounds__(Layout::most_threads, Layout::blocks)
 
     auto* to_at = static_cast<typename Layout::state*>(to.data) + target + to_first;
     int const stored_rows = target >= 0 ? rows_left : 0;
-    float y = 0.0F;
+    float sums[Layout::rows];
 #pragma unroll
     for (int r = 0; r < Layout::rows; ++r) {
-      int const p = r * Layout::side_by_side + place.side;  // within the warp's
-      float const scaled = delta * __shfl_sync(all_lanes, x, p);
+      int const from = place.side * Layout::lanes + r * Layout::spread;  // whose x it is
+      float const scaled = delta * __shfl_sync(all_lanes, x, from);
       float sum = 0.0F;
 #pragma unroll
       for (int g = 0; g < Layout::groups; ++g) {
@@ -286,20 +320,19 @@ __global__ void __launch_bounds__(Layout::most_threads, Layout::blocks)
         s.w = s.w * decay + scaled * b[g].w;
         sum += s.x * c[g].x + s.y * c[g].y + s.z * c[g].z + s.w * c[g].w;
       }
+      sums[r] = sum;
       if (r * Layout::side_by_side < stored_rows) {
-        auto const number = static_cast<std::uint32_t>(place.first_p + p) *
+        int const p = place.first_p + r * Layout::side_by_side + place.side;
+        auto const number = static_cast<std::uint32_t>(p) *
                                 static_cast<std::uint32_t>(call.dstate) +
                             static_cast<std::uint32_t>(place.column);
         store_row<Layout>(call, state[r], to_at, columns_left, key, number);
       }
       to_at += to_row;
-      sum = sum_row<Layout>(sum, shared);
-      int const from = place.lane % Layout::side_by_side * Layout::lanes;
-      float const got = __shfl_sync(all_lanes, sum, from);
-      if (place.lane / Layout::side_by_side == r) y = got;
     }
-    if (real && writes) {
-      float result = y + skip * x;
+    float const y = sum_rows<Layout>(sums, shared);
+    if (real && owns) {
+      float result = y + value_of(skip_bits, call.D.type) * x;
       if (call.z.data != nullptr) result *= z / (1.0F + expf(-z));
       store_element(call.out.data, call.io, out_at, result);
     }
@@ -314,31 +347,35 @@ __global__ void __launch_bounds__(Layout::most_threads, Layout::blocks)
 
 template <class Layout>
 cudaError_t launch(state_update_call const& call, cudaStream_t stream) {
-  std::int64_t const warps =
-      call.batch * call.heads * ((call.headdim + Layout::warp_rows - 1) / Layout::warp_rows);
-  if (warps == 0) return cudaSuccess;
-  int threads = warps_per_block * 32;
-  std::int64_t blocks = (warps + warps_per_block - 1) / warps_per_block;
-  if (Layout::wide) {
-    threads = (call.dstate + Layout::warp_columns - 1) / Layout::warp_columns * 32;
-    blocks = warps;
-  }
-  state_update_kernel<Layout>
-      <<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream>>>(call);
+  constexpr int block_rows = Layout::wide ? 1 : warps_per_block * Layout::warp_rows;
+  dim3 const grid(static_cast<unsigned>(call.batch * call.heads),
+                  static_cast<unsigned>((call.headdim + block_rows - 1) / block_rows));
+  if (grid.x == 0 || grid.y == 0) return cudaSuccess;
+  int const warps = Layout::wide
+                        ? (call.dstate + Layout::warp_columns - 1) / Layout::warp_columns
+                        : warps_per_block;
+  state_update_kernel<Layout><<<grid, static_cast<unsigned>(warps * 32), 0, stream>>>(call);
   return cudaGetLastError();
+}
+
+template <class State, form Form>
+cudaError_t launch_vectors(state_update_call const& call, int rows, cudaStream_t stream) {
+  constexpr int blocks = Form == form::one_token ? 5 : 4;
+  if (call.dstate > 256) return launch<layout<State, Form, 32, 4, 4, false, 4>>(call, stream);
+  if (call.dstate > 128) return launch<layout<State, Form, 32, 8, 2, false, 4>>(call, stream);
+  if (call.dstate <= 64) return launch<layout<State, Form, 16, 8, 1, false, blocks>>(call, stream);
+  if (rows == many_rows || Form != form::one_token) {
+    return launch<layout<State, Form, 32, many_rows, 1, false, blocks>>(call, stream);
+  }
+  return launch<layout<State, form::one_token, 32, few_rows, 1, false, 6>>(call, stream);
 }
 
 template <class State>
 cudaError_t launch_for(state_update_call const& call, int rows, cudaStream_t stream) {
-  if (call.dstate > 512) return launch<layout<State, access::any, 32, 1, 4, true, 1>>(call, stream);
-  if (!call.vector) return launch<layout<State, access::any, 32, 4, 4, false, 3>>(call, stream);
-  constexpr auto vector = access::vector;
-  if (call.dstate > 256) return launch<layout<State, vector, 32, 4, 4, false, 3>>(call, stream);
-  if (call.dstate > 128) return launch<layout<State, vector, 32, 8, 2, false, 3>>(call, stream);
-  if (call.dstate <= 64) return launch<layout<State, vector, 16, 8, 1, false, 4>>(call, stream);
-  return rows == many_rows
-             ? launch<layout<State, vector, 32, many_rows, 1, false, 4>>(call, stream)
-             : launch<layout<State, vector, 32, few_rows, 1, false, 5>>(call, stream);
+  if (call.dstate > 512) return launch<layout<State, form::any, 32, 1, 4, true, 1>>(call, stream);
+  if (!call.vector) return launch<layout<State, form::any, 32, 4, 4, false, 3>>(call, stream);
+  return call.tokens == 1 ? launch_vectors<State, form::one_token>(call, rows, stream)
+                          : launch_vectors<State, form::several_tokens>(call, rows, stream);
 }
 
 }  // namespace
