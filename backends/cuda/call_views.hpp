@@ -19,9 +19,12 @@ namespace gpu {
 [[nodiscard]] inline state_tensor as_state_tensor(const_tensor_view const& view) {
   if (!view) return {};
   int const inner = view.rank - 3;
-  return {const_cast<void*>(view.data), view.type,
-          view.stride(0),               view.stride(inner),
-          view.stride(inner + 1),       view.stride(inner + 2)};
+  return {const_cast<void*>(view.data),
+          view.type,
+          view.stride(0),
+          view.stride(inner),
+          view.stride(inner + 1),
+          view.stride(inner + 2)};
 }
 
 [[nodiscard]] inline small_tensor as_small_tensor(const_tensor_view const& view) {

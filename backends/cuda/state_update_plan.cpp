@@ -100,7 +100,8 @@ void state_update_plan_implementation::execute(arguments_type const& given,
   call.batch = arguments.x.extent(0);
   call.tokens = arguments.x.extent(1);
   call.heads = static_cast<int>(problem_.nheads);
-  call.group_heads = static_cast<int>(std::max<std::int64_t>(1, problem_.nheads / problem_.ngroups));
+  call.group_heads =
+      static_cast<int>(std::max<std::int64_t>(1, problem_.nheads / problem_.ngroups));
   call.headdim = static_cast<int>(problem_.headdim);
   call.dstate = static_cast<int>(problem_.dstate);
   call.io = problem_.io;
@@ -119,8 +120,7 @@ void state_update_plan_implementation::execute(arguments_type const& given,
   call.delta_low = problem_.dt_limit[0];
   call.delta_high = problem_.dt_limit[1];
   call.state = problem_.state;
-  call.source =
-      end_of(arguments.initial_states, arguments.state_source, problem_.per_token_source);
+  call.source = end_of(arguments.initial_states, arguments.state_source, problem_.per_token_source);
   call.target = end_of(arguments.final_states, arguments.state_target, problem_.per_token_target);
   call.num_accepted = as_small_tensor(arguments.num_accepted);
   call.skip_padding = problem_.skip_padding;

@@ -11,7 +11,8 @@ namespace gpu {
 
 int* clear_status_word(workspace_view workspace, cudaStream_t stream, std::string_view doing) {
   cudaError_t const error = cudaMemsetAsync(workspace.data, 0, sizeof(int), stream);
-  if (error != cudaSuccess) check(error, (std::string(doing) + ": clearing the status word").c_str());
+  if (error != cudaSuccess)
+    check(error, (std::string(doing) + ": clearing the status word").c_str());
   return static_cast<int*>(workspace.data);
 }
 
@@ -24,7 +25,8 @@ int read_status_word(bool present, workspace_view workspace, queue const& on,
     error = cudaMemcpyAsync(&bits, workspace.data, sizeof(int), cudaMemcpyDeviceToHost, stream);
   }
   if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
-  if (error != cudaSuccess) check(error, (std::string(doing) + ": reading the status word").c_str());
+  if (error != cudaSuccess)
+    check(error, (std::string(doing) + ": reading the status word").c_str());
   return bits;
 }
 

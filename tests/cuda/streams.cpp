@@ -3,8 +3,8 @@
 #include <thread>
 #include <vector>
 
-#include <catch2/catch_test_macros.hpp>
 #include <cuda_runtime_api.h>
+#include <catch2/catch_test_macros.hpp>
 
 #include "support/guarded_memory.hpp"
 #include "support/scan_check.hpp"

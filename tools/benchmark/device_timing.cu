@@ -71,7 +71,8 @@ class recording {
 constexpr int copy_threads = 256;
 constexpr int copy_steps = 4;
 
-__global__ void __launch_bounds__(copy_threads) add_in_place_kernel(float4* data, std::size_t count) {
+__global__ void __launch_bounds__(copy_threads)
+    add_in_place_kernel(float4* data, std::size_t count) {
   std::size_t const first =
       static_cast<std::size_t>(blockIdx.x) * copy_threads * copy_steps + threadIdx.x;
   float4 value[copy_steps];

@@ -4,7 +4,8 @@
 
 // Grid: a block per row and group of channels, groups fastest. A thread has every blockDim-th
 // channel; the first few stay in its registers between the mean and the output, the others are read
-// again. Any strides of the outer axes, any alignment.
+// again. Any strides of the outer axes, any alignment. Squares are summed in double: those of an
+// f32 leave its range.
 
 namespace mambatile {
 inline namespace v0 {
@@ -27,14 +28,14 @@ __device__ std::int64_t offset_of(row_tensor const& view, std::int64_t row) {
 __device__ float silu(float z) { return z / (1.0F + expf(-z)); }
 
 /// Sum over the block; every thread gets it, the same bits each time.
-__device__ float block_sum(float value) {
-  __shared__ float sums[most_threads / 32];
+__device__ double block_sum(double value) {
+  __shared__ double sums[most_threads / 32];
   for (int distance = 16; distance > 0; distance /= 2) {
     value += __shfl_xor_sync(all_lanes, value, distance);
   }
   if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = value;
   __syncthreads();
-  float sum = 0.0F;
+  double sum = 0.0;
   for (unsigned w = 0; w < blockDim.x / 32; ++w) sum += sums[w];
   return sum;
 }
@@ -50,31 +51,31 @@ __global__ void __launch_bounds__(most_threads)
   int const step = static_cast<int>(blockDim.x);
   bool const gated = call.z.data != nullptr;
 
-  auto const normed = [&](int c) {  // what the mean is taken of
-    float const x = load_element(call.x.data, call.io, x_at + c);
+  auto const normed = [&](int c) -> double {  // what the mean is taken of
+    double const x = load_element(call.x.data, call.io, x_at + c);
     if (!gated || call.norm_before_gate) return x;
     return x * silu(load_element(call.z.data, call.io, z_at + c));
   };
-  float kept[kept_channels];
-  float squares = 0.0F;
+  double kept[kept_channels];
+  double squares = 0.0;
 #pragma unroll
   for (int k = 0; k < kept_channels; ++k) {
     int const c = static_cast<int>(threadIdx.x) + k * step;
-    kept[k] = c < call.group_size ? normed(c) : 0.0F;
+    kept[k] = c < call.group_size ? normed(c) : 0.0;
     squares += kept[k] * kept[k];
   }
   for (int c = static_cast<int>(threadIdx.x) + kept_channels * step; c < call.group_size;
        c += step) {
-    float const value = normed(c);
+    double const value = normed(c);
     squares += value * value;
   }
-  float const mean = block_sum(squares) / static_cast<float>(call.group_size) + call.eps;
-  float const scale = mean == 0.0F ? 0.0F : 1.0F / sqrtf(mean);
+  double const mean = block_sum(squares) / call.group_size + call.eps;
+  double const scale = mean == 0.0 ? 0.0 : 1.0 / sqrt(mean);
 
-  auto const finish = [&](int c, float value) {
-    float result = value * scale *
-                   load_element(call.weight.data, call.weight.type,
-                                (first + c) * call.weight.stride0);
+  auto const finish = [&](int c, double value) {
+    float result =
+        static_cast<float>(value * scale) *
+        load_element(call.weight.data, call.weight.type, (first + c) * call.weight.stride0);
     if (call.bias.data != nullptr) {
       result += load_element(call.bias.data, call.bias.type, (first + c) * call.bias.stride0);
     }

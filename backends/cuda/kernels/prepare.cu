@@ -258,15 +258,31 @@ __global__ void __launch_bounds__(block_heads * 32) prepare_kernel(scan_call cal
     float low[2] = {0.0F, 0.0F};
     float total = 0.0F;
     if (General) {
+      // Each run has sums of its own: what another one holds, NaN included, is no part of them. A
+      // token of padding, whose step is 0, counts as one of the run before it.
+      int runs[2];
+      runs[0] = block.run_of_token[which][2 * lane];
+      runs[1] = max(runs[0], block.run_of_token[which][2 * lane + 1]);
+      int before = runs[1];
+      for (int distance = 1; distance < 32; distance *= 2) {
+        int const other = __shfl_up_sync(~0U, before, distance);
+        if (lane >= distance) before = max(before, other);
+      }
+      before = __shfl_up_sync(~0U, before, 1);
+      if (lane == 0) before = no_run;
+      runs[0] = max(runs[0], before);
+      runs[1] = max(runs[1], before);
       double const one = exact_rate * delta[0];
-      double sum = one + exact_rate * delta[1];
-      double const pair = sum;
+      double sum = exact_rate * delta[1];  // of the lane's later run
+      if (runs[0] == runs[1]) sum += one;
       for (int distance = 1; distance < 32; distance *= 2) {
         double const other = __shfl_up_sync(~0U, sum, distance);
-        if (lane >= distance) sum += other;
+        int const its_run = __shfl_up_sync(~0U, runs[1], distance);
+        if (lane >= distance && its_run == runs[1]) sum += other;
       }
+      double const earlier = __shfl_up_sync(~0U, sum, 1);
       __syncwarp();
-      block.sum[warp][2 * lane] = sum - pair + one;
+      block.sum[warp][2 * lane] = lane > 0 && before == runs[0] ? earlier + one : one;
       block.sum[warp][2 * lane + 1] = sum;
       __syncwarp();
       for (int k = 0; k < 2; ++k) {
@@ -278,9 +294,8 @@ __global__ void __launch_bounds__(block_heads * 32) prepare_kernel(scan_call cal
         low[k] = isfinite(remaining[k]) ? static_cast<float>(r - remaining[k]) : 0.0F;
         int const mine = 2 * lane + k;  // as the index of a run
         if (mine < block.runs[which]) {
-          double const before = mine == 0 ? 0.0 : block.sum[warp][block.run_end[which][mine - 1]];
           to.run_log_decay[slot * chunk_tokens + mine] =
-              static_cast<float>(block.sum[warp][block.run_end[which][mine]] - before);
+              static_cast<float>(block.sum[warp][block.run_end[which][mine]]);
         }
       }
       total = static_cast<float>(block.sum[warp][chunk_tokens - 1]);

@@ -28,13 +28,14 @@ __global__ void __launch_bounds__(block_threads) skip_kernel(scan_call call, dty
   std::int64_t const row = rest / size.seqlen;
   if (size.packed && token >= call.cu_seqlens[size.sequences * call.cu_stride]) return;
   float result = 0.0F;
-  bool const owned = call.seq_idx.data == nullptr ||
-                     static_cast<int const*>(call.seq_idx.data)[row * call.seq_idx.stride0 +
-                                                                token * call.seq_idx.stride1] >= 0;
+  bool const owned =
+      call.seq_idx.data == nullptr ||
+      static_cast<int const*>(
+          call.seq_idx.data)[row * call.seq_idx.stride0 + token * call.seq_idx.stride1] >= 0;
   if (owned && call.D.data != nullptr) {
-    float const D = load_element(
-        call.D.data, call.D.type,
-        head * call.D.stride0 + (call.D_per_channel ? p * call.D.stride1 : 0));
+    float const D =
+        load_element(call.D.data, call.D.type,
+                     head * call.D.stride0 + (call.D_per_channel ? p * call.D.stride1 : 0));
     result = D * load_element(call.x.data, io,
                               row * call.x.batch + token * call.x.token + head * call.x.head + p);
   }

@@ -75,8 +75,8 @@ __device__ void store_four(Element* to, float4 const& value) {
   if constexpr (std::is_same_v<Element, float>) {
     *reinterpret_cast<float4*>(to) = value;
   } else {
-    *reinterpret_cast<uint2*>(to) = make_uint2(narrow_pair<Element>(value.x, value.y),
-                                               narrow_pair<Element>(value.z, value.w));
+    *reinterpret_cast<uint2*>(to) =
+        make_uint2(narrow_pair<Element>(value.x, value.y), narrow_pair<Element>(value.z, value.w));
   }
 }
 
@@ -107,8 +107,7 @@ __device__ void store_stochastically(Element* to, std::int64_t stride, int count
 #pragma unroll
   for (std::uint32_t i = 0; i < 4; ++i) {
     if (static_cast<int>(i) >= count) continue;
-    to[i * stride] =
-        narrow_stochastically<Element>(four[i], detail::rounding_word(key, first + i));
+    to[i * stride] = narrow_stochastically<Element>(four[i], detail::rounding_word(key, first + i));
   }
 }
 

@@ -12,8 +12,8 @@
 // of a block lie side by side. The state is read before the first token, stays in registers over
 // the tokens, and is written where it is asked for, so that a row may be written where it was read.
 //
-// Grid: x = batch and head, y = groups of channels. Any strides and alignment; the vector forms need
-// groups of four neighbours that can be accessed at once, in states, B and C.
+// Grid: x = batch and head, y = groups of channels. Any strides and alignment; the vector forms
+// need groups of four neighbours that can be accessed at once, in states, B and C.
 
 namespace mambatile {
 inline namespace v0 {
@@ -87,10 +87,10 @@ __device__ std::int64_t source_column(state_update_call const& call, std::int64_
 struct work_place {
   std::int64_t row = 0;
   int head = 0;
-  int first_p = 0;  ///< of the warp
-  int column = 0;   ///< first n of the thread
-  int side = 0;     ///< which of the rows that lie side by side
-  int own_row = 0;  ///< of its rows, the one whose output the thread gets
+  int first_p = 0;    ///< of the warp
+  int column = 0;     ///< first n of the thread
+  int side = 0;       ///< which of the rows that lie side by side
+  int own_row = 0;    ///< of its rows, the one whose output the thread gets
   bool owns = false;  ///< the thread is the one of several that finishes it
 };
 
@@ -222,8 +222,7 @@ __global__ void __launch_bounds__(Layout::most_threads, Layout::blocks)
   }
 
   state_registers<Layout> state;
-  std::int64_t const source =
-      place_of(call.source, row, source_column(call, row), call.status);
+  std::int64_t const source = place_of(call.source, row, source_column(call, row), call.status);
   load_state<Layout>(call, place, source, state);
 
   float const rate = load_element(call.A.data, dtype::f32, head * call.A.stride0);
@@ -233,8 +232,9 @@ __global__ void __launch_bounds__(Layout::most_threads, Layout::blocks)
   }
   std::uint32_t skip_bits = 0;
   if (call.D.data != nullptr && owns) {
-    skip_bits = load_bits(call.D.data, call.D.type,
-                          head * call.D.stride0 + (call.D_per_channel ? own_p * call.D.stride1 : 0));
+    skip_bits =
+        load_bits(call.D.data, call.D.type,
+                  head * call.D.stride0 + (call.D_per_channel ? own_p * call.D.stride1 : 0));
   }
   int row_id = static_cast<int>(row);
   if (call.row_ids.data != nullptr) {
@@ -256,10 +256,10 @@ __global__ void __launch_bounds__(Layout::most_threads, Layout::blocks)
 
   // Without tokens the state is handed on, as by one step of length zero.
   bool const real = Layout::one_token || call.tokens > 0;
-  std::int64_t const steps = Layout::one_token        ? 1
-                             : real                   ? call.tokens
+  std::int64_t const steps = Layout::one_token       ? 1
+                             : real                  ? call.tokens
                              : call.target.per_token ? 0
-                                                      : 1;
+                                                     : 1;
 #pragma unroll 1
   for (std::int64_t k = 0; k < steps; ++k) {
     // All loads first: none waits for another.
@@ -323,9 +323,9 @@ __global__ void __launch_bounds__(Layout::most_threads, Layout::blocks)
       sums[r] = sum;
       if (r * Layout::side_by_side < stored_rows) {
         int const p = place.first_p + r * Layout::side_by_side + place.side;
-        auto const number = static_cast<std::uint32_t>(p) *
-                                static_cast<std::uint32_t>(call.dstate) +
-                            static_cast<std::uint32_t>(place.column);
+        auto const number =
+            static_cast<std::uint32_t>(p) * static_cast<std::uint32_t>(call.dstate) +
+            static_cast<std::uint32_t>(place.column);
         store_row<Layout>(call, state[r], to_at, columns_left, key, number);
       }
       to_at += to_row;
@@ -351,9 +351,8 @@ cudaError_t launch(state_update_call const& call, cudaStream_t stream) {
   dim3 const grid(static_cast<unsigned>(call.batch * call.heads),
                   static_cast<unsigned>((call.headdim + block_rows - 1) / block_rows));
   if (grid.x == 0 || grid.y == 0) return cudaSuccess;
-  int const warps = Layout::wide
-                        ? (call.dstate + Layout::warp_columns - 1) / Layout::warp_columns
-                        : warps_per_block;
+  int const warps = Layout::wide ? (call.dstate + Layout::warp_columns - 1) / Layout::warp_columns
+                                 : warps_per_block;
   state_update_kernel<Layout><<<grid, static_cast<unsigned>(warps * 32), 0, stream>>>(call);
   return cudaGetLastError();
 }

@@ -145,8 +145,8 @@ class cell {
   // By replay of graphs, cold caches: nothing of the host is in the times.
   std::vector<bench_record> run_on_device() {
     for (std::size_t i = 0; i < records_.size(); ++i) {
-      auto const time = benchmark::time_on_device(
-          [&](void* stream) { scans_[i]->enqueue(stream); }, chosen_.rounds);
+      auto const time = benchmark::time_on_device([&](void* stream) { scans_[i]->enqueue(stream); },
+                                                  chosen_.rounds);
       records_[i].ms = time.median;
       records_[i].ms_min = time.minimum;
     }
