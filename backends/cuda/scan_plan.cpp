@@ -346,6 +346,12 @@ execution_status scan_plan_implementation::status(workspace_view workspace, queu
             "chunk_scan: cu_seqlens does not start at 0, decreases or ends beyond seqlen; the "
             "sequences concerned were left out"};
   }
+  if ((bits & status_bad_seq_idx) != 0) {
+    return {
+        false,
+        "chunk_scan: seq_idx decreases or has an entry below -1; each change of its entries >= 0 "
+        "was taken for a new sequence"};
+  }
   if ((bits & status_bad_slot) != 0) {
     return {false,
             "chunk_scan: state_source or state_target names a slot outside its pool; such rows "

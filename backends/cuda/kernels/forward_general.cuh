@@ -29,6 +29,20 @@ __tile__ auto load_run(View const& view, segment_place const& place, int c, int 
   }
 }
 
+/// Rows of a run, each times its weight, which may be NaN in the others.
+template <bool Runs, int Columns, class Tile, class Weight>
+__tile__ auto weigh_run(Tile const& rows, Weight const& weight, int columns, int column_tile,
+                        int const* run_of_token, int slot, int run) {
+  auto const weighed = rows * weight;
+  if constexpr (Runs) {
+    auto const run_of_row = ct::reshape<shape<chunk_tokens, 1>>(load_runs(run_of_token, slot));
+    return keep_elements<Columns>(run_of_row == run && run_of_row >= 0, weighed, columns,
+                                  column_tile);
+  } else {
+    return weighed;
+  }
+}
+
 /// The forward pass for every type and option: also sequences that change within a row (seq_idx)
 /// and dstate in any number of slabs of N columns, one per launch. Exact decays throughout.
 ///
@@ -155,7 +169,9 @@ forward_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_
       } else {
         y = run_y;
       }
-      state = multiply<Math>(ct::transpose(x * key_weight), B,
+      auto const weighed =
+          weigh_run<Runs, P>(x, key_weight, headdim, row_tile, run_of_token_, slot, run);
+      state = multiply<Math>(ct::transpose(weighed), B,
                              state * ct::exp2(ct::full<tile<float, 1, 1>>(log_decay)));
     }
 
@@ -259,7 +275,9 @@ states_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_h
         load_run<Runs, Q, P>(x_view, place, c, head, row_tile, headdim, run_of_token_, slot, run);
     auto const B =
         load_run<Runs, Q, N>(B_view, place, c, group, slab, dstate, run_of_token_, slot, run);
-    state = multiply<Math>(ct::transpose(x * (key_weight * later)), B, state);
+    auto const weighed =
+        weigh_run<Runs, P>(x, key_weight * later, headdim, row_tile, run_of_token_, slot, run);
+    state = multiply<Math>(ct::transpose(weighed), B, state);
     if (run >= 0) {
       later = later * static_cast<float>(ct::exp2(ct::full<tile<float, 1>>(
                           run_log_decay[static_cast<std::int64_t>(slot) * Q + run])));

@@ -109,6 +109,9 @@ __device__ void find_runs(scan_call const& call, shared_block& block, int which,
   bool const change0 = id[0] >= 0 && before >= 0 && id[0] != before;
   int const before1 = id[0] >= 0 ? id[0] : before;
   bool const change1 = id[1] >= 0 && before1 >= 0 && id[1] != before1;
+  bool const bad =
+      id[0] < -1 || id[1] < -1 || (change0 && id[0] < before) || (change1 && id[1] < before1);
+  if (bad) atomicOr(call.prepared.status, status_bad_seq_idx);
   int count = static_cast<int>(change0) + static_cast<int>(change1);
   for (int distance = 1; distance < 32; distance *= 2) {
     int const other = __shfl_up_sync(~0U, count, distance);
@@ -136,6 +139,7 @@ __device__ void find_runs(scan_call const& call, shared_block& block, int which,
   if (lane == 0) {
     block.runs[which] = any ? last_change + 1 : 0;
     block.continues[which] = any && carried >= 0 && carried != first_id ? 0 : 1;
+    if (any && carried > first_id) atomicOr(call.prepared.status, status_bad_seq_idx);
   }
 }
 
