@@ -10,8 +10,10 @@
 
 #include "backend_implementation.hpp"
 #include "device.hpp"
+#include "norm_plan.hpp"
 #include "scan_plan.hpp"
 #include "scan_structure.hpp"
+#include "state_update_plan.hpp"
 
 namespace mambatile {
 inline namespace v0 {
@@ -42,6 +44,23 @@ class cuda_backend final : public detail::backend_implementation {
   [[nodiscard]] std::shared_ptr<detail::plan_implementation<scan_problem> const> plan(
       scan_problem const& problem, device where) const override {
     return make_scan_plan(problem, where);
+  }
+  [[nodiscard]] support supports(state_update_problem const& problem, device where) const override {
+    if (auto const compiled = compiled_for(properties_of(where.index)); !compiled) return compiled;
+    return supports_state_update(problem);
+  }
+  [[nodiscard]] std::shared_ptr<detail::plan_implementation<state_update_problem> const> plan(
+      state_update_problem const& problem, device where) const override {
+    return make_state_update_plan(problem, where);
+  }
+  [[nodiscard]] support supports(gated_rms_norm_problem const& problem,
+                                 device where) const override {
+    if (auto const compiled = compiled_for(properties_of(where.index)); !compiled) return compiled;
+    return supports_gated_rms_norm(problem);
+  }
+  [[nodiscard]] std::shared_ptr<detail::plan_implementation<gated_rms_norm_problem> const> plan(
+      gated_rms_norm_problem const& problem, device where) const override {
+    return make_gated_rms_norm_plan(problem, where);
   }
 
   // cudaMalloc aligns to 256 bytes; nobody needs more.

@@ -4,6 +4,8 @@
 
 #include <mambatile/dtype.hpp>
 
+#include "kernel_tensors.hpp"
+
 // What the kernels of chunk_scan are launched with: sizes, tensors and workspace pieces of one
 // call. Plain data, readable by the host compiler and by nvcc.
 
@@ -14,32 +16,6 @@ namespace gpu {
 /// Tokens per chunk, and rows of x (channels of a head) per tile.
 inline constexpr int chunk_tokens = 64;
 inline constexpr int tile_rows = 64;
-
-/// A tensor with axes (batch, token, head or group, inner); inner stride 1, strides in elements.
-struct token_tensor {
-  void* data = nullptr;
-  std::int64_t batch = 0;
-  std::int64_t token = 0;
-  std::int64_t head = 0;
-};
-
-/// A tensor with axes (row, head, p, n), strides in elements.
-struct state_tensor {
-  void* data = nullptr;
-  dtype type = dtype::f32;
-  std::int64_t row = 0;
-  std::int64_t head = 0;
-  std::int64_t p = 0;
-  std::int64_t n = 0;
-};
-
-/// A vector or matrix of parameters or indices.
-struct small_tensor {
-  void const* data = nullptr;
-  dtype type = dtype::f32;
-  std::int64_t stride0 = 0;
-  std::int64_t stride1 = 0;
-};
 
 /// How sequences lie in chunks and segments. A chunk slot is a place for one chunk's prepared
 /// numbers. A segment is a run of `segment_chunks` chunks of one sequence that one block walks; its

@@ -9,40 +9,24 @@
 
 #include <fmt/format.h>
 
+#include "call_views.hpp"
 #include "device.hpp"
 #include "kernels/prepare.hpp"
 #include "kernels/repack.hpp"
 #include "kernels/scan_kernels.hpp"
+#include "kernels/skip.hpp"
 #include "kernels/state_io.hpp"
 #include "scan_call.hpp"
 #include "scan_structure.hpp"
 #include "scan_workspace.hpp"
+#include "status_bits.hpp"
+#include "status_word.hpp"
 #include "tuning_scan.hpp"
 
 namespace mambatile {
 inline namespace v0 {
 namespace gpu {
 namespace {
-
-token_tensor token_view(const_tensor_view const& view) {
-  if (!view) return {};
-  return {const_cast<void*>(view.data), view.stride(0), view.stride(1), view.stride(2)};
-}
-
-state_tensor state_view(const_tensor_view const& view) {
-  if (!view) return {};
-  return {const_cast<void*>(view.data),
-          view.type,
-          view.stride(0),
-          view.stride(1),
-          view.stride(2),
-          view.stride(3)};
-}
-
-small_tensor small_view(const_tensor_view const& view) {
-  if (!view) return {};
-  return {view.data, view.type, view.stride(0), view.rank > 1 ? view.stride(1) : 0};
-}
 
 constexpr std::int64_t most_stride = 0x7fffffff;
 
@@ -196,12 +180,8 @@ void scan_plan_implementation::execute(scan_arguments const& arguments, workspac
   std::int64_t const batch = arguments.x.extent(0);
   bool const packed = problem_.pack == packing::cu_seqlens;
   std::int64_t const sequences = packed ? arguments.cu_seqlens.extent(0) - 1 : batch;
-  if (problem_.nheads == 0 || problem_.headdim == 0 || sequences == 0) return;
-  if (has_device_indices()) {
-    check(cudaMemsetAsync(static_cast<char*>(workspace.data) + workspace_.status, 0, sizeof(int),
-                          stream),
-          "chunk_scan: clearing the status word");
-  }
+  if (has_device_indices()) clear_status_word(workspace, stream, "chunk_scan");
+  if (problem_.nheads == 0 || sequences == 0) return;
   // Descriptors hold 32-bit strides. Rows that lie further apart go one by one.
   bool far = false;
   for (auto const* view : {&arguments.x, &arguments.z, &arguments.B, &arguments.C}) {
@@ -228,17 +208,17 @@ void scan_plan_implementation::execute_rows(scan_arguments const& arguments, voi
   scan_call call;
   call.size = sizes_of(problem_, structure_, batch, seqlen, sequences);
   call.prepared = prepared_in(workspace_, structure_, workspace);
-  call.x = token_view(arguments.x);
-  call.z = token_view(arguments.z);
-  call.B = token_view(arguments.B);
-  call.C = token_view(arguments.C);
-  call.out = token_view(arguments.out);
-  call.dt = token_view(arguments.dt);
+  call.x = as_token_tensor(arguments.x);
+  call.z = as_token_tensor(arguments.z);
+  call.B = as_token_tensor(arguments.B);
+  call.C = as_token_tensor(arguments.C);
+  call.out = as_token_tensor(arguments.out);
+  call.dt = as_token_tensor(arguments.dt);
   call.dt_type = problem_.dt;
-  call.A = small_view(arguments.A);
-  call.D = small_view(arguments.D);
+  call.A = as_small_tensor(arguments.A);
+  call.D = as_small_tensor(arguments.D);
   call.D_per_channel = problem_.D == skip::per_channel;
-  call.dt_bias = small_view(arguments.dt_bias);
+  call.dt_bias = as_small_tensor(arguments.dt_bias);
   call.softplus = problem_.dt_softplus;
   call.delta_low = problem_.dt_limit[0];
   call.delta_high = problem_.dt_limit[1];
@@ -247,11 +227,11 @@ void scan_plan_implementation::execute_rows(scan_arguments const& arguments, voi
     call.cu_seqlens = static_cast<int const*>(arguments.cu_seqlens.data);
     call.cu_stride = arguments.cu_seqlens.stride(0);
   }
-  call.seq_idx = small_view(arguments.seq_idx);
-  call.initial_states = state_view(arguments.initial_states);
-  call.final_states = state_view(arguments.final_states);
-  call.state_source = small_view(arguments.state_source);
-  call.state_target = small_view(arguments.state_target);
+  call.seq_idx = as_small_tensor(arguments.seq_idx);
+  call.initial_states = as_state_tensor(arguments.initial_states);
+  call.final_states = as_state_tensor(arguments.final_states);
+  call.state_source = as_small_tensor(arguments.state_source);
+  call.state_target = as_small_tensor(arguments.state_target);
   if (arguments.initial_states) {
     call.source_slots = static_cast<int>(arguments.initial_states.extent(0));
   }
@@ -269,6 +249,18 @@ void scan_plan_implementation::execute_rows(scan_arguments const& arguments, voi
     call.total_decay = static_cast<float*>(arguments.total_decay.data);
     call.total_decay_row = arguments.total_decay.stride(0);
     call.total_decay_head = arguments.total_decay.stride(1);
+  }
+
+  if (problem_.dstate == 0 || problem_.headdim == 0) {
+    if (arguments.total_decay || packed) {
+      check(launch_prepare(call, structure_.general(), stream),
+            "chunk_scan: launching the first stage");
+    }
+    if (arguments.total_decay) {
+      check(launch_total_decay(call, stream), "chunk_scan: launching the total decay");
+    }
+    check(launch_skip(call, problem_.io, stream), "chunk_scan: launching the skip connection");
+    return;
   }
 
   bring(call.x, workspace_.x, call.size, batch, problem_.nheads, problem_.headdim, workspace,
@@ -348,18 +340,17 @@ void scan_plan_implementation::execute_rows(scan_arguments const& arguments, voi
 
 execution_status scan_plan_implementation::status(workspace_view workspace, queue const& on) const {
   device_scope const scope(where_.index);
-  auto* const stream = static_cast<cudaStream_t>(on.native);
-  int bits = 0;
-  if (has_device_indices()) {
-    check(cudaMemcpyAsync(&bits, static_cast<char*>(workspace.data) + workspace_.status,
-                          sizeof(int), cudaMemcpyDeviceToHost, stream),
-          "chunk_scan: reading the status word");
-  }
-  check(cudaStreamSynchronize(stream), "chunk_scan: waiting for the queue");
+  int const bits = read_status_word(has_device_indices(), workspace, on, "chunk_scan");
   if ((bits & status_bad_cu_seqlens) != 0) {
     return {false,
             "chunk_scan: cu_seqlens does not start at 0, decreases or ends beyond seqlen; the "
             "sequences concerned were left out"};
+  }
+  if ((bits & status_bad_seq_idx) != 0) {
+    return {
+        false,
+        "chunk_scan: seq_idx decreases or has an entry below -1; each change of its entries >= 0 "
+        "was taken for a new sequence"};
   }
   if ((bits & status_bad_slot) != 0) {
     return {false,

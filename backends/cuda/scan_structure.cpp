@@ -82,16 +82,8 @@ int choose_splits(scan_problem const& problem, device_properties const& device,
 }  // namespace
 
 support supports_scan(scan_problem const& problem) {
-  if (problem.dstate < 1 || problem.dstate > 512) {
-    return {false, fmt::format("dstate = {}; the kernels serve 1 to 512", problem.dstate)};
-  }
-  if (problem.pack == packing::seq_idx) {
-    return {false, "pack = seq_idx; the kernels serve dense rows and cu_seqlens"};
-  }
-  if (problem.pack == packing::cu_seqlens && choose_kernels(problem) != scan_kernels::tuned_bf16) {
-    return {false,
-            "pack = cu_seqlens; the kernels serve it for bf16 with dstate at most 128, not "
-            "batch-invariant"};
+  if (problem.dstate > 512) {
+    return {false, fmt::format("dstate = {}; the kernels serve up to 512", problem.dstate)};
   }
   if (problem.intermediate_every % chunk_tokens != 0) {
     return {false, fmt::format("intermediate_every = {}; on a GPU snapshots lie on multiples of {}",

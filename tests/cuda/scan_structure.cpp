@@ -71,20 +71,19 @@ TEST_CASE("snapshots are ends of segments") {
   CHECK_FALSE(supports_scan(odd));
 }
 
-TEST_CASE("what the kernels do not serve is refused with its reason") {
-  auto packed = problem(1, 5000, 4, 128);
-  packed.pack = packing::cu_seqlens;
-  packed.max_sequences = 3;
-  CHECK(supports_scan(packed));
-  auto wide = packed;
-  wide.dstate = 129;
-  CHECK_FALSE(supports_scan(wide));
-  auto single = packed;
-  single.io = dtype::f32;
-  CHECK_FALSE(supports_scan(single));
-  auto named = problem(1, 5000, 4, 128);
-  named.pack = packing::seq_idx;
-  CHECK_FALSE(supports_scan(named));
+TEST_CASE("every packing, type and size up to 512 is served") {
+  for (auto const pack : {packing::dense, packing::seq_idx, packing::cu_seqlens}) {
+    for (auto const io : {dtype::f32, dtype::bf16, dtype::f16}) {
+      for (std::int64_t const dstate : {0, 1, 128, 129, 512}) {
+        auto one = problem(1, 5000, 4, dstate);
+        one.io = io;
+        one.pack = pack;
+        if (pack == packing::cu_seqlens) one.max_sequences = 3;
+        CHECK(supports_scan(one));
+      }
+    }
+  }
+  CHECK_FALSE(supports_scan(problem(1, 5000, 4, 513)));
 }
 
 TEST_CASE("batch-invariant plans do not look at the batch") {

@@ -15,16 +15,45 @@ __tile__ inline auto load_runs(int const* run_of_token, int slot) {
                ct::iota<tile<int, chunk_tokens>>()));
 }
 
+/// A run's rows of a chunk in f32, zeros elsewhere. Not Runs: all rows.
+template <bool Runs, int Rows, int Columns, class View>
+__tile__ auto load_run(View const& view, segment_place const& place, int c, int head,
+                       int column_tile, int columns, int const* run_of_token, int slot, int run) {
+  if constexpr (Runs) {
+    auto const run_of_row = ct::reshape<shape<Rows, 1>>(load_runs(run_of_token, slot));
+    return load_kept_tokens<Rows, Columns>(view, place, c, head, column_tile, columns,
+                                           run_of_row == run && run_of_row >= 0);
+  } else {
+    return ct::element_cast<float>(
+        load_tokens<Rows, Columns, 4>(view, place, c, head, column_tile));
+  }
+}
+
+/// Rows of a run, each times its weight, which may be NaN in the others.
+template <bool Runs, int Columns, class Tile, class Weight>
+__tile__ auto weigh_run(Tile const& rows, Weight const& weight, int columns, int column_tile,
+                        int const* run_of_token, int slot, int run) {
+  auto const weighed = rows * weight;
+  if constexpr (Runs) {
+    auto const run_of_row = ct::reshape<shape<chunk_tokens, 1>>(load_runs(run_of_token, slot));
+    return keep_elements<Columns>(run_of_row == run && run_of_row >= 0, weighed, columns,
+                                  column_tile);
+  } else {
+    return weighed;
+  }
+}
+
 /// The forward pass for every type and option: also sequences that change within a row (seq_idx)
 /// and dstate in any number of slabs of N columns, one per launch. Exact decays throughout.
 ///
-/// Each chunk is cut into its runs, stretches of one sequence, which are computed one after the
-/// other: rows that are not of the run are replaced by zeros before any product, so that nothing
-/// crosses a border, NaN included. Without seq_idx a chunk is one run.
+/// Runs: each chunk is cut into its runs, stretches of one sequence, which are computed one after
+/// the other: rows that are not of the run are replaced by zeros before any product, so that
+/// nothing crosses a border, NaN included. Without, all of a chunk is one sequence (rows that are
+/// not packed), and rows beyond its end read as zeros.
 ///
 /// Grid and arguments as forward_tma_kernel. partial_in: add what earlier slabs left; partial_out:
 /// leave y for later slabs instead of writing `out`.
-template <class Io, class Math, int N, int Warps>
+template <class Io, class Math, int N, bool Runs, int Warps>
 [[using cutile: hint(0, occupancy = 1, num_worker_warps_per_cta = Warps)]] __tile_global__ void
 forward_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_head,
                        Io const* __restrict__ z_, int z_row, int z_token, int z_head,
@@ -101,19 +130,16 @@ forward_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_
   for (auto c : ct::irange(first, last)) {
     int const slot = place.slot + c;
     int const partial_tile = slot * head_tiles + head_tile;
-    auto const run_of_token = load_runs(run_of_token_, slot);
-    auto const run_of_key = ct::reshape<shape<Q, 1>>(run_of_token);
     PQ y = ct::zeros<PQ>();
-    int const runs = chunk_runs[slot];
+    int const runs = Runs ? chunk_runs[slot] : 1;
     for (int run = 0; run < runs; ++run) {
       float const log_decay = run_log_decay[static_cast<std::int64_t>(slot) * Q + run];
-      auto const mine = run_of_key == run;
-      auto const x = keep_rows(
-          mine, ct::element_cast<float>(load_tokens<Q, P, 4>(x_view, place, c, head, row_tile)));
-      auto const B = keep_rows(
-          mine, ct::element_cast<float>(load_tokens<Q, N, 4>(B_view, place, c, group, slab)));
-      auto const C = ct::transpose(keep_rows(
-          mine, ct::element_cast<float>(load_tokens<Q, N, 4>(C_view, place, c, group, slab))));
+      auto const x =
+          load_run<Runs, Q, P>(x_view, place, c, head, row_tile, headdim, run_of_token_, slot, run);
+      auto const B =
+          load_run<Runs, Q, N>(B_view, place, c, group, slab, dstate, run_of_token_, slot, run);
+      auto const C = ct::transpose(
+          load_run<Runs, Q, N>(C_view, place, c, group, slab, dstate, run_of_token_, slot, run));
       auto const remaining = remaining_view.load(head, slot);
       auto const delta = ct::reshape<shape<Q, 1>>(delta_view.load(head, slot));
       auto const key_weight = ct::reshape<shape<Q, 1>>(key_weight_view.load(head, slot));
@@ -124,17 +150,28 @@ forward_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_
         difference = difference + (ct::reshape<shape<Q, 1>>(low) - low);
         from_start = from_start - low;
       }
-      bool const carried = run == 0 && chunk_continues[slot] != 0;
-      state =
-          ct::select(ct::broadcast(ct::full<tile<int, 1, 1>>(carried ? 1 : 0) > 0, shape<P, N>{}),
-                     state, ct::zeros<PN>());
+      auto visible = query >= key;
+      if constexpr (Runs) {
+        bool const carried = run == 0 && chunk_continues[slot] != 0;
+        state =
+            ct::select(ct::broadcast(ct::full<tile<int, 1, 1>>(carried ? 1 : 0) > 0, shape<P, N>{}),
+                       state, ct::zeros<PN>());
+        auto const run_of_token = load_runs(run_of_token_, slot);
+        visible = visible && ct::reshape<shape<Q, 1>>(run_of_token) == run && run_of_token == run;
+      }
       auto const BC = multiply<Math>(B, C, ct::zeros<QQ>());
-      auto const visible = query >= key && mine && run_of_token == run;
       auto const weights = ct::select(visible, BC * ct::exp2(difference) * delta, ct::zeros<QQ>());
       auto run_y = multiply<Math>(state, C, ct::zeros<PQ>()) * ct::exp2(from_start);
       run_y = multiply<Math>(ct::transpose(x), weights, run_y);
-      y = ct::select(ct::broadcast(run_of_token == run, shape<P, Q>{}), run_y, y);
-      state = multiply<Math>(ct::transpose(x * key_weight), B,
+      if constexpr (Runs) {
+        auto const run_of_query = load_runs(run_of_token_, slot);
+        y = ct::select(ct::broadcast(run_of_query == run, shape<P, Q>{}), run_y, y);
+      } else {
+        y = run_y;
+      }
+      auto const weighed =
+          weigh_run<Runs, P>(x, key_weight, headdim, row_tile, run_of_token_, slot, run);
+      state = multiply<Math>(ct::transpose(weighed), B,
                              state * ct::exp2(ct::full<tile<float, 1, 1>>(log_decay)));
     }
 
@@ -150,7 +187,10 @@ forward_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_
             result *
             silu(ct::element_cast<float>(load_tokens<Q, P, 4>(z_view, place, c, head, row_tile)));
       }
-      result = keep_rows(run_of_key >= 0, result);
+      if constexpr (Runs) {
+        auto const run_of_row = ct::reshape<shape<Q, 1>>(load_runs(run_of_token_, slot));
+        result = keep_elements<P>(run_of_row >= 0, result, headdim, row_tile);
+      }
       if (packed != 0 && (c + 1) * Q > place.length) {
         store_tokens_partly<Q, P>(out_, out_token, out_head, headdim, ct::element_cast<Io>(result),
                                   place, c, head, row_tile);
@@ -169,7 +209,7 @@ forward_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_
 }
 
 /// states_tma_kernel for anything. A segment's end state begins at its last change of sequence.
-template <class Io, class Math, int N, int Warps>
+template <class Io, class Math, int N, bool Runs, int Warps>
 [[using cutile: hint(0, occupancy = 1, num_worker_warps_per_cta = Warps)]] __tile_global__ void
 states_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_head,
                       Io const* __restrict__ B_, int B_row, int B_token, int B_group,
@@ -210,7 +250,8 @@ states_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_h
   // From which chunk on the end state is made, and whether what was before still reaches it.
   int begin = last;
   int reaches = 1;
-  while (begin > first && reaches != 0) {
+  if constexpr (!Runs) begin = first;
+  while (Runs && begin > first && reaches != 0) {
     begin = begin - 1;
     int const runs = chunk_runs[place.slot + begin];
     if (runs > 1 || (runs == 1 && chunk_continues[place.slot + begin] == 0)) reaches = 0;
@@ -228,15 +269,15 @@ states_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_h
   for (auto i : ct::irange(begin, last)) {
     int const c = begin + last - 1 - i;
     int const slot = place.slot + c;
-    int const run = chunk_runs[slot] - 1;  // -1: a chunk of padding
-    auto const run_of_key = ct::reshape<shape<Q, 1>>(load_runs(run_of_token_, slot));
-    auto const mine = run_of_key == run && run_of_key >= 0;
+    int const run = Runs ? chunk_runs[slot] - 1 : 0;  // -1: a chunk of padding
     auto const key_weight = ct::reshape<shape<Q, 1>>(key_weight_view.load(head, slot));
-    auto const x = keep_rows(
-        mine, ct::element_cast<float>(load_tokens<Q, P, 4>(x_view, place, c, head, row_tile)));
-    auto const B = keep_rows(
-        mine, ct::element_cast<float>(load_tokens<Q, N, 4>(B_view, place, c, group, slab)));
-    state = multiply<Math>(ct::transpose(x * (key_weight * later)), B, state);
+    auto const x =
+        load_run<Runs, Q, P>(x_view, place, c, head, row_tile, headdim, run_of_token_, slot, run);
+    auto const B =
+        load_run<Runs, Q, N>(B_view, place, c, group, slab, dstate, run_of_token_, slot, run);
+    auto const weighed =
+        weigh_run<Runs, P>(x, key_weight * later, headdim, row_tile, run_of_token_, slot, run);
+    state = multiply<Math>(ct::transpose(weighed), B, state);
     if (run >= 0) {
       later = later * static_cast<float>(ct::exp2(ct::full<tile<float, 1>>(
                           run_log_decay[static_cast<std::int64_t>(slot) * Q + run])));
@@ -252,7 +293,12 @@ states_general_kernel(Io const* __restrict__ x_, int x_row, int x_token, int x_h
   }
 }
 
-template <class Io, class Math, int N, int Warps>
+/// Whether chunks may hold rows of several sequences, or of none.
+inline bool has_runs(scan_call const& call) {
+  return call.size.packed || call.seq_idx.data != nullptr;
+}
+
+template <class Io, class Math, int N, bool Runs, int Warps>
 cudaError_t launch_forward_general(scan_call const& call, int slab, int slabs,
                                    cudaStream_t stream) {
   scan_sizes const& size = call.size;
@@ -260,7 +306,7 @@ cudaError_t launch_forward_general(scan_call const& call, int slab, int slabs,
   auto const blocks = static_cast<unsigned>(size.segments * size.heads * size.row_tiles);
   auto const in = [](token_tensor const& tensor) { return static_cast<Io const*>(tensor.data); };
   auto const n = [](std::int64_t stride) { return static_cast<int>(stride); };
-  forward_general_kernel<Io, Math, N, Warps><<<blocks, 1, 0, stream>>>(
+  forward_general_kernel<Io, Math, N, Runs, Warps><<<blocks, 1, 0, stream>>>(
       in(call.x), n(call.x.batch), n(call.x.token), n(call.x.head), in(call.z), n(call.z.batch),
       n(call.z.token), n(call.z.head), in(call.B), n(call.B.batch), n(call.B.token), n(call.B.head),
       in(call.C), n(call.C.batch), n(call.C.token), n(call.C.head), static_cast<Io*>(call.out.data),
@@ -277,14 +323,14 @@ cudaError_t launch_forward_general(scan_call const& call, int slab, int slabs,
   return cudaGetLastError();
 }
 
-template <class Io, class Math, int N, int Warps>
+template <class Io, class Math, int N, bool Runs, int Warps>
 cudaError_t launch_states_general(scan_call const& call, cudaStream_t stream) {
   scan_sizes const& size = call.size;
   scan_prepared const& from = call.prepared;
   auto const blocks = static_cast<unsigned>(size.segments * size.splits * (size.state_columns / N) *
                                             size.heads * size.row_tiles);
   auto const n = [](std::int64_t stride) { return static_cast<int>(stride); };
-  states_general_kernel<Io, Math, N, Warps><<<blocks, 1, 0, stream>>>(
+  states_general_kernel<Io, Math, N, Runs, Warps><<<blocks, 1, 0, stream>>>(
       static_cast<Io const*>(call.x.data), n(call.x.batch), n(call.x.token), n(call.x.head),
       static_cast<Io const*>(call.B.data), n(call.B.batch), n(call.B.token), n(call.B.head),
       from.key_weight, from.run_log_decay, from.run_of_token, from.chunk_runs, from.chunk_continues,
@@ -293,6 +339,20 @@ cudaError_t launch_states_general(scan_call const& call, cudaStream_t stream) {
       size.dstate, size.slots, size.row_chunks, size.row_segments, size.segment_chunks, size.splits,
       size.keep_last ? 1 : 0, size.has_initial ? 1 : 0, size.entries, size.state_columns);
   return cudaGetLastError();
+}
+
+template <class Io, class Math, int N, int Warps>
+cudaError_t launch_forward_general(scan_call const& call, int slab, int slabs,
+                                   cudaStream_t stream) {
+  return has_runs(call)
+             ? launch_forward_general<Io, Math, N, true, Warps>(call, slab, slabs, stream)
+             : launch_forward_general<Io, Math, N, false, Warps>(call, slab, slabs, stream);
+}
+
+template <class Io, class Math, int N, int Warps>
+cudaError_t launch_states_general(scan_call const& call, cudaStream_t stream) {
+  return has_runs(call) ? launch_states_general<Io, Math, N, true, Warps>(call, stream)
+                        : launch_states_general<Io, Math, N, false, Warps>(call, stream);
 }
 
 }  // namespace gpu

@@ -1,5 +1,6 @@
 #include "prepare.hpp"
 
+#include "../status_bits.hpp"
 #include "recurrence_device.cuh"
 
 // First stage of chunk_scan: steps, decays within chunks, the skip connection, and where packed
@@ -108,6 +109,9 @@ __device__ void find_runs(scan_call const& call, shared_block& block, int which,
   bool const change0 = id[0] >= 0 && before >= 0 && id[0] != before;
   int const before1 = id[0] >= 0 ? id[0] : before;
   bool const change1 = id[1] >= 0 && before1 >= 0 && id[1] != before1;
+  bool const bad =
+      id[0] < -1 || id[1] < -1 || (change0 && id[0] < before) || (change1 && id[1] < before1);
+  if (bad) atomicOr(call.prepared.status, status_bad_seq_idx);
   int count = static_cast<int>(change0) + static_cast<int>(change1);
   for (int distance = 1; distance < 32; distance *= 2) {
     int const other = __shfl_up_sync(~0U, count, distance);
@@ -135,6 +139,7 @@ __device__ void find_runs(scan_call const& call, shared_block& block, int which,
   if (lane == 0) {
     block.runs[which] = any ? last_change + 1 : 0;
     block.continues[which] = any && carried >= 0 && carried != first_id ? 0 : 1;
+    if (any && carried > first_id) atomicOr(call.prepared.status, status_bad_seq_idx);
   }
 }
 
@@ -257,15 +262,31 @@ __global__ void __launch_bounds__(block_heads * 32) prepare_kernel(scan_call cal
     float low[2] = {0.0F, 0.0F};
     float total = 0.0F;
     if (General) {
+      // Each run has sums of its own: what another one holds, NaN included, is no part of them. A
+      // token of padding, whose step is 0, counts as one of the run before it.
+      int runs[2];
+      runs[0] = block.run_of_token[which][2 * lane];
+      runs[1] = max(runs[0], block.run_of_token[which][2 * lane + 1]);
+      int before = runs[1];
+      for (int distance = 1; distance < 32; distance *= 2) {
+        int const other = __shfl_up_sync(~0U, before, distance);
+        if (lane >= distance) before = max(before, other);
+      }
+      before = __shfl_up_sync(~0U, before, 1);
+      if (lane == 0) before = no_run;
+      runs[0] = max(runs[0], before);
+      runs[1] = max(runs[1], before);
       double const one = exact_rate * delta[0];
-      double sum = one + exact_rate * delta[1];
-      double const pair = sum;
+      double sum = exact_rate * delta[1];  // of the lane's later run
+      if (runs[0] == runs[1]) sum += one;
       for (int distance = 1; distance < 32; distance *= 2) {
         double const other = __shfl_up_sync(~0U, sum, distance);
-        if (lane >= distance) sum += other;
+        int const its_run = __shfl_up_sync(~0U, runs[1], distance);
+        if (lane >= distance && its_run == runs[1]) sum += other;
       }
+      double const earlier = __shfl_up_sync(~0U, sum, 1);
       __syncwarp();
-      block.sum[warp][2 * lane] = sum - pair + one;
+      block.sum[warp][2 * lane] = lane > 0 && before == runs[0] ? earlier + one : one;
       block.sum[warp][2 * lane + 1] = sum;
       __syncwarp();
       for (int k = 0; k < 2; ++k) {
@@ -277,9 +298,8 @@ __global__ void __launch_bounds__(block_heads * 32) prepare_kernel(scan_call cal
         low[k] = isfinite(remaining[k]) ? static_cast<float>(r - remaining[k]) : 0.0F;
         int const mine = 2 * lane + k;  // as the index of a run
         if (mine < block.runs[which]) {
-          double const before = mine == 0 ? 0.0 : block.sum[warp][block.run_end[which][mine - 1]];
           to.run_log_decay[slot * chunk_tokens + mine] =
-              static_cast<float>(block.sum[warp][block.run_end[which][mine]] - before);
+              static_cast<float>(block.sum[warp][block.run_end[which][mine]]);
         }
       }
       total = static_cast<float>(block.sum[warp][chunk_tokens - 1]);

@@ -8,10 +8,6 @@ namespace mambatile {
 inline namespace v0 {
 namespace gpu {
 
-/// Bits of the status word.
-inline constexpr int status_bad_cu_seqlens = 1;
-inline constexpr int status_bad_slot = 2;
-
 /// Writes `prepared`. `general` also fills what the general kernels read (runs and low parts).
 /// Adds to the status word, which the caller clears.
 cudaError_t launch_prepare(scan_call const& call, bool general, cudaStream_t stream);

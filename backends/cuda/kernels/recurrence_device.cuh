@@ -13,12 +13,21 @@ namespace mambatile {
 inline namespace v0 {
 namespace gpu {
 
+/// An element as it lies in memory. Apart from its conversion, which would wait for it where it is
+/// read: every type has a branch of its own, over which a compiler moves nothing.
+__device__ inline std::uint32_t load_bits(void const* data, dtype type, std::int64_t index) {
+  return type == dtype::f32 ? static_cast<std::uint32_t const*>(data)[index]
+                            : static_cast<std::uint16_t const*>(data)[index];
+}
+
+__device__ inline float value_of(std::uint32_t bits, dtype type) {
+  float const half = __half2float(__ushort_as_half(static_cast<std::uint16_t>(bits)));
+  float const other = __uint_as_float(type == dtype::bf16 ? bits << 16U : bits);
+  return type == dtype::f16 ? half : other;
+}
+
 __device__ inline float load_element(void const* data, dtype type, std::int64_t index) {
-  switch (type) {
-    case dtype::bf16: return __bfloat162float(static_cast<__nv_bfloat16 const*>(data)[index]);
-    case dtype::f16: return __half2float(static_cast<__half const*>(data)[index]);
-    default: return static_cast<float const*>(data)[index];
-  }
+  return value_of(load_bits(data, type, index), type);
 }
 
 __device__ inline void store_element(void* data, dtype type, std::int64_t index, float value) {

@@ -1,6 +1,6 @@
 #include "state_io.hpp"
 
-#include "prepare.hpp"
+#include "../status_bits.hpp"
 #include "recurrence_device.cuh"
 
 // States between the caller's tensors (any type, strides, slots) and the workspace (f32, tiles of

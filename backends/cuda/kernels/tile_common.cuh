@@ -157,6 +157,25 @@ __tile__ auto keep_rows(Condition const& condition, Tile const& values) {
                     ct::zeros<Tile>());
 }
 
+/// The same for columns of a tensor that has `columns` of them, in its column_tile-th tile. nvcc
+/// 13.4.92 loses a condition on rows that was loaded from memory where it is broadcast as it is:
+/// all rows come through, NaN included. One that also differs by column is kept.
+template <int Columns, class Condition, class Tile>
+__tile__ auto keep_elements(Condition const& condition, Tile const& values, int columns,
+                            int column_tile) {
+  auto const column =
+      ct::reshape<shape<1, Columns>>(ct::iota<tile<int, Columns>>()) + column_tile * Columns;
+  return ct::select(condition && column < columns, values, ct::zeros<Tile>());
+}
+
+/// Rows of a chunk where the condition (Rows, 1) holds, in f32; zeros elsewhere.
+template <int Rows, int Columns, class View, class Condition>
+__tile__ auto load_kept_tokens(View const& view, segment_place const& place, int c, int head,
+                               int column_tile, int columns, Condition const& condition) {
+  auto const loaded = load_tokens<Rows, Columns, 4>(view, place, c, head, column_tile);
+  return ct::element_cast<float>(keep_elements<Columns>(condition, loaded, columns, column_tile));
+}
+
 /// Tiles (64, Columns) of states (row, head, p, n) in f32 with stride 1 inside, aligned as above.
 template <int Columns>
 __tile__ auto state_view(float* base, int rows, int heads, int headdim, int dstate, int row_stride,

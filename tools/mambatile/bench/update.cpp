@@ -11,6 +11,7 @@
 #include "bench/bench.hpp"
 #include "bench/layer_settings.hpp"
 #include "bench/record.hpp"
+#include "benchmark/device_timing.hpp"
 #include "benchmark/interleaved.hpp"
 #include "benchmark/machine.hpp"
 #include "benchmark/peer.hpp"
@@ -91,6 +92,10 @@ class layered_update {
   void run_layer(std::int64_t layer) const {
     plan_->execute(calls_[static_cast<std::size_t>(layer)], workspace_.workspace(), queue_);
   }
+  /// The first layer of a device.
+  void enqueue(void* stream) const {
+    plan_->execute(calls_.front(), workspace_.workspace(), {queue_.where, stream});
+  }
   [[nodiscard]] state_update_plan const& plan() const noexcept { return *plan_; }
   [[nodiscard]] scan_arguments const& inputs() const noexcept { return inputs_.arguments; }
 
@@ -113,7 +118,8 @@ bench_record time_update(settings const& chosen, layer_cell const& cell) {
   bool const on_host = on.kind() == device_kind::host;
   auto const cache = on_host ? static_cast<std::int64_t>(benchmark::last_level_cache_bytes())
                              : std::int64_t{64} << 20;
-  auto const layers = chosen.hot ? 1 : std::max<std::int64_t>(4, 2 * cache / bytes + 1);
+  bool const on_device = !on_host && benchmark::can_time_devices();
+  auto const layers = chosen.hot || on_device ? 1 : std::max<std::int64_t>(4, 2 * cache / bytes + 1);
   layered_update const call(on, chosen, cell, layers);
 
   auto record = start_record(chosen, on, state_update_problem::operator_name, cell);
@@ -124,6 +130,17 @@ bench_record time_update(settings const& chosen, layer_cell const& cell) {
   if (chosen.hot) record.variant = "hot";
   record.moved_bytes = 2.0 * static_cast<double>(bytes);
   record.tensor_bytes = static_cast<double>(bytes);
+  if (on_device) {
+    // By replay of graphs, cold caches: nothing of the host is in the times.
+    auto const time =
+        benchmark::time_on_device([&](void* stream) { call.enqueue(stream); }, chosen.rounds);
+    record.ms = time.median;
+    record.ms_min = time.minimum;
+    record.fraction_of_peak =
+        record.gbytes_per_s() /
+        benchmark::in_place_gbytes_per_s(static_cast<std::size_t>(bytes), chosen.rounds);
+    return record;
+  }
 
   std::unique_ptr<benchmark::peer_run> theirs;
   auto const* const ggml = benchmark::ggml_peer();
