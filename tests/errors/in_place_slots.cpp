@@ -1,5 +1,6 @@
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -22,24 +23,31 @@ TEST_CASE("state_update: in place, a slot of another row at one end is refused",
   std::vector<float> x(2, 1.0F), dt(2, 1.0F), B(2, 1.0F), C(2, 1.0F), out(2, 7.0F);
   std::vector<float> states = {1.0F, 2.0F};
   std::array<float, 1> A = {-1.0F};
-  std::array<std::int32_t, 2> const slots = {1, 0};
-  for (bool const reads : {true, false}) {
-    state_update_arguments arguments;
-    arguments.x = make_view(x.data(), {2, 1, 1});
-    arguments.dt = make_view(dt.data(), {2, 1});
-    arguments.A = make_view(A.data(), {1});
-    arguments.B = make_view(B.data(), {2, 1, 1});
-    arguments.C = make_view(C.data(), {2, 1, 1});
-    arguments.out = make_view(out.data(), {2, 1, 1});
-    arguments.initial_states = make_state_view(states.data(), 2, 1, 1, 1);
-    arguments.final_states = make_state_view(states.data(), 2, 1, 1, 1);
-    (reads ? arguments.state_source : arguments.state_target) = make_view(slots.data(), {2});
-    auto const message =
-        message_of<invalid_argument>([&] { execute(make_problem(arguments), arguments); });
-    check_message(message, "state_update",
-                  {reads ? "state_source[0] = 1" : "state_target[0] = 1", "row 1"});
-    CHECK(states == std::vector<float>{1.0F, 2.0F});
-    CHECK(out == std::vector<float>{7.0F, 7.0F});
+  struct wrong {
+    std::array<std::int32_t, 2> slots;
+    char const* entry;
+    char const* owner;
+  };
+  for (auto const& [slots, entry, owner] :
+       {wrong{{1, 0}, "[0] = 1", "row 1"}, wrong{{-1, 0}, "[1] = 0", "row 0"}}) {
+    for (bool const reads : {true, false}) {
+      state_update_arguments arguments;
+      arguments.x = make_view(x.data(), {2, 1, 1});
+      arguments.dt = make_view(dt.data(), {2, 1});
+      arguments.A = make_view(A.data(), {1});
+      arguments.B = make_view(B.data(), {2, 1, 1});
+      arguments.C = make_view(C.data(), {2, 1, 1});
+      arguments.out = make_view(out.data(), {2, 1, 1});
+      arguments.initial_states = make_state_view(states.data(), 2, 1, 1, 1);
+      arguments.final_states = make_state_view(states.data(), 2, 1, 1, 1);
+      (reads ? arguments.state_source : arguments.state_target) = make_view(slots.data(), {2});
+      auto const message =
+          message_of<invalid_argument>([&] { execute(make_problem(arguments), arguments); });
+      check_message(message, "state_update",
+                    {(reads ? "state_source" : "state_target") + std::string(entry), owner});
+      CHECK(states == std::vector<float>{1.0F, 2.0F});
+      CHECK(out == std::vector<float>{7.0F, 7.0F});
+    }
   }
 }
 

@@ -164,6 +164,23 @@ TEST_CASE("state_update: slots and counts out of range are refused", "[errors]")
                      {"num_accepted[2] = 4", "1 to 3", "initial_states"});
 }
 
+TEST_CASE("state_update: of a row of padding nothing is read, its count included", "[errors]") {
+  auto trial = slots_trial();
+  trial.problem.skip_padding = true;
+  update_tensors const tensors(trial);
+  for (std::int64_t column = 0; column < 3; ++column) {
+    set_index(tensors.state_source, 1, column, -1);
+    if (column < 2) set_index(tensors.state_target, 1, column, -1);
+  }
+  set_index(tensors.num_accepted, 1, 0, std::numeric_limits<std::int32_t>::max());
+  tensors.upload();
+  execute(trial.planned_problem(), tensors.arguments(), trial.threads);
+  tensors.download();
+  tensors.check_guards();
+  auto const out = tensors.out.result();
+  CHECK(test_tensor::get(out, out.stride(0)) == 0.0);
+}
+
 TEST_CASE("state_update: a slot written twice, or written and read, is refused", "[errors]") {
   if (!is_host_backend()) SKIP("index arrays on a device are checked by the device");
   auto const trial = slots_trial();
