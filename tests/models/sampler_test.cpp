@@ -15,7 +15,7 @@ using namespace mambatile;
 namespace {
 
 constexpr auto not_a_number = std::numeric_limits<float>::quiet_NaN();
-constexpr auto endless = std::numeric_limits<float>::endless();
+constexpr auto endless = std::numeric_limits<float>::infinity();
 
 std::int32_t draw(sampling_options const& options, std::vector<float> const& logits) {
   return sampler(options)(logits);
