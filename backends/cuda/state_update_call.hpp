@@ -44,6 +44,7 @@ struct state_update_call {
   state_end_tensor source, target;
   bool vector = false;  ///< states, B and C: four neighbours along n can be accessed at once
   small_tensor num_accepted;
+  int of_first = 1;  ///< tokens that the first state of a row stands behind
   bool skip_padding = false;
   bool stochastic = false;
   std::uint64_t rounding_seed = 0;

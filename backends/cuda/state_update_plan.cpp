@@ -123,6 +123,7 @@ void state_update_plan_implementation::execute(arguments_type const& given,
   call.source = end_of(arguments.initial_states, arguments.state_source, problem_.per_token_source);
   call.target = end_of(arguments.final_states, arguments.state_target, problem_.per_token_target);
   call.num_accepted = as_small_tensor(arguments.num_accepted);
+  call.of_first = problem_.source_has_start ? 0 : 1;
   call.skip_padding = problem_.skip_padding;
   call.stochastic = problem_.state_rounding == rounding::stochastic;
   call.rounding_seed = arguments.rounding_seed;
@@ -144,12 +145,12 @@ execution_status state_update_plan_implementation::status(workspace_view workspa
   if ((bits & status_bad_slot) != 0) {
     return {false,
             "state_update: state_source or state_target names a slot outside its pool; such rows "
-            "started from zero or were not written"};
+            "were left out"};
   }
   if ((bits & status_bad_count) != 0) {
     return {false,
-            "state_update: num_accepted is not one of 1 to the states per row of the previous "
-            "call; such rows started from zero"};
+            "state_update: num_accepted names none of the states that the previous call left; such "
+            "rows were left out"};
   }
   return {true, {}};
 }

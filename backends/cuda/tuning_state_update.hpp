@@ -7,8 +7,7 @@ inline namespace v0 {
 namespace gpu {
 
 /// Warps of many_rows each, per multiprocessor, from which on a warp takes so many rows. H80 P64
-/// N128 f32, few / many: batch 1 .0065 / .0074 ms, 4 .0118 / .0116, 16 .0292 / .0288, 64 .103 /
-/// .090.
+/// N128 f32, few and many rows: batch 1 .0064 and .0074 ms, 16 .0292 and .0279, 64 .103 and .090.
 inline constexpr int busy_warps = 8;
 
 /// Rows of the state that a warp takes, dstate 65 to 128 and one token.

@@ -140,6 +140,18 @@ std::vector<option> const& single_options() {
          t.problem.headdim = 200;
          t.problem.dstate = 128;
        }},
+      {"rows of two hundred elements",
+       [](update_trial& t) {
+         t.problem.dstate = 200;
+         t.problem.max_seqlen = 2;
+       }},
+      size("rows of 260 elements", &problem_type::dstate, 260),
+      size("rows of 512 elements", &problem_type::dstate, 512),
+      {"rows of 700 elements",
+       [](update_trial& t) {
+         t.problem.dstate = 700;
+         t.problem.max_seqlen = 2;
+       }},
       {"states beyond the nearest caches",
        [](update_trial& t) {
          t.problem.nheads = t.problem.ngroups = 16;

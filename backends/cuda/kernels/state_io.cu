@@ -35,6 +35,13 @@ __device__ std::int64_t state_row(small_tensor const& table, int slots, int sequ
   return slot;
 }
 
+__device__ bool has_good_source(scan_call const& call, int sequence) {
+  if (call.state_source.data == nullptr) return true;
+  int const slot =
+      static_cast<int const*>(call.state_source.data)[sequence * call.state_source.stride0];
+  return slot >= -1 && slot < call.source_slots;
+}
+
 struct sequence_place {
   bool valid = true;
   int start = 0;
@@ -168,7 +175,8 @@ __global__ void __launch_bounds__(block_threads) export_final_kernel(scan_call c
   if (!find_place(call, at.sequence).valid) return;
   std::int64_t const row =
       state_row(call.state_target, call.target_slots, at.sequence, call.prepared.status);
-  if (row < 0) return;
+  // A sequence whose source is no slot has no state to write.
+  if (row < 0 || !has_good_source(call, at.sequence)) return;
   store_state(call.final_states, row * call.final_states.row, at.head, at.p, at.n,
               load_state(call.final_target, at.sequence, at.head, at.p, at.n));
 }

@@ -49,18 +49,29 @@ struct layout {
   using state = State;
 };
 
-/// Where a state lies, in elements from its tensor's data; -1 = nowhere.
-__device__ std::int64_t place_of(state_end_tensor const& end, std::int64_t row, std::int64_t column,
-                                 int* status) {
-  if (end.states.data == nullptr || column < 0) return -1;
+/// Whether each of the slots [begin, end) of a row is one of the pool's or -1.
+__device__ bool has_good_slots(state_end_tensor const& of, std::int64_t row, std::int64_t begin,
+                               std::int64_t end) {
+  if (of.states.data == nullptr || of.slots.data == nullptr) return true;
+  auto const* const slots = static_cast<int const*>(of.slots.data) + row * of.slots.stride0;
+  for (std::int64_t column = begin; column < end; ++column) {
+    int const slot = slots[of.per_token ? column * of.slots.stride1 : 0];
+    if (slot >= of.limit || slot < -1) return false;
+  }
+  return true;
+}
+
+/// Where a state lies, in elements from its tensor's data; -1 = nowhere. The row's slots are good.
+__device__ std::int64_t place_of(state_end_tensor const& end, std::int64_t row,
+                                 std::int64_t column) {
+  if (end.states.data == nullptr) return -1;
   if (end.slots.data == nullptr) {
     return row * end.states.row + (end.per_token ? column * end.token : 0);
   }
   std::int64_t const at =
       row * end.slots.stride0 + (end.per_token ? column * end.slots.stride1 : 0);
   int const slot = static_cast<int const*>(end.slots.data)[at];
-  if (slot >= end.limit || slot < -1) atomicOr(status, status_bad_slot);
-  return slot >= end.limit || slot < 0 ? -1 : slot * end.states.row;
+  return slot < 0 ? -1 : slot * end.states.row;
 }
 
 __device__ bool all_none(state_end_tensor const& end, std::int64_t row) {
@@ -73,14 +84,13 @@ __device__ bool all_none(state_end_tensor const& end, std::int64_t row) {
   return true;
 }
 
-/// Which of the states that the previous call left the row starts from.
+/// Which of the states that the previous call left the row starts from; -1 where its count is bad.
 __device__ std::int64_t source_column(state_update_call const& call, std::int64_t row) {
   if (call.num_accepted.data == nullptr) return 0;
   std::int64_t const column =
-      static_cast<int const*>(call.num_accepted.data)[row * call.num_accepted.stride0] - 1;
-  if (column >= 0 && column < call.source.columns) return column;
-  atomicOr(call.status, status_bad_count);
-  return -1;
+      static_cast<int const*>(call.num_accepted.data)[row * call.num_accepted.stride0] -
+      call.of_first;
+  return column < call.source.columns ? column : -1;
 }
 
 /// What a thread works on.
@@ -222,7 +232,19 @@ __global__ void __launch_bounds__(Layout::most_threads, Layout::blocks)
   }
 
   state_registers<Layout> state;
-  std::int64_t const source = place_of(call.source, row, source_column(call, row), call.status);
+  // A row with a bad index reads no state and writes nothing.
+  std::int64_t const column = source_column(call, row);
+  int bad = 0;
+  if (column < 0) bad |= status_bad_count;
+  if (!has_good_slots(call.source, row, column, column + 1) ||
+      !has_good_slots(call.target, row, 0, call.target.per_token ? call.target.columns : 1)) {
+    bad |= status_bad_slot;
+  }
+  if (bad != 0) {
+    if (threadIdx.x == 0) atomicOr(call.status, bad);
+    return;
+  }
+  std::int64_t const source = place_of(call.source, row, column);
   load_state<Layout>(call, place, source, state);
 
   float const rate = load_element(call.A.data, dtype::f32, head * call.A.stride0);
@@ -297,7 +319,7 @@ __global__ void __launch_bounds__(Layout::most_threads, Layout::blocks)
     }
     float const decay = expf(delta * rate);
     bool const stores = call.target.per_token || k + 1 == steps;
-    std::int64_t const target = stores ? place_of(call.target, row, k, call.status) : -1;
+    std::int64_t const target = stores ? place_of(call.target, row, k) : -1;
     detail::rounding_key key;
     if (sizeof(typename Layout::state) == 2 && call.stochastic && target >= 0) {
       key = detail::make_rounding_key(call.rounding_seed, row_id, head, k);

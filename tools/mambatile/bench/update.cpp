@@ -199,9 +199,16 @@ void add_bench_update_command(CLI::App& bench) {
                    [chosen](dtype type) { chosen->state = type; });
   command->add_flag("--hot", chosen->hot, "One layer's state again and again, in the caches");
   command->callback([chosen] {
+    bool const on_device = chosen_backend(chosen->backend).kind() != device_kind::host &&
+                           benchmark::can_time_devices();
+    if (on_device && chosen->hot) {
+      throw CLI::ValidationError("--hot", "a device is timed with cold caches only");
+    }
     auto const footnote = fmt::format(
         "GB/s: states, read and written once. Peak: a plain loop over as many bytes; {}.",
-        chosen->hot ? "one state, hot in the caches" : "states of layers in turn, from memory");
+        on_device     ? "replays of a graph, cold caches"
+        : chosen->hot ? "one state, hot in the caches"
+                      : "states of layers in turn, from memory");
     bench_layers(*chosen, "bench update", footnote,
                  [&](layer_cell const& cell) { return time_update(*chosen, cell); });
   });
