@@ -22,9 +22,9 @@ namespace {
 
 using execution_space = Kokkos::DefaultHostExecutionSpace;
 
-// A launch from inside a parallel region would wait for the launch it is part of. Of Kokkos' Threads
-// backend this cannot be asked: its in_parallel() is deprecated, and gone from builds without
-// deprecated code.
+// A launch from inside a parallel region would wait for the launch it is part of. Of Kokkos'
+// Threads backend this cannot be asked: its in_parallel() is deprecated, and gone from builds
+// without deprecated code.
 bool inside_parallel_region() {
 #ifdef KOKKOS_ENABLE_OPENMP
   return omp_in_parallel() != 0;

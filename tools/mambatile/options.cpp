@@ -50,8 +50,7 @@ void add_model_options(CLI::App& command, model_options& options) {
                    [&options](dtype type) { options.io = type; });
   add_dtype_option(command, "--state", "Type of SSM states: f32, bf16 or f16",
                    [&options](dtype type) { options.state = type; });
-  command.add_option("--threads", options.threads, "Most threads; 0 takes all")
-      ->check(at_least(0));
+  command.add_option("--threads", options.threads, "Most threads; 0 takes all")->check(at_least(0));
 }
 
 void add_products_option(CLI::App& command, products& math) {

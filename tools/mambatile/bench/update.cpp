@@ -119,7 +119,8 @@ bench_record time_update(settings const& chosen, layer_cell const& cell) {
   auto const cache = on_host ? static_cast<std::int64_t>(benchmark::last_level_cache_bytes())
                              : std::int64_t{64} << 20;
   bool const on_device = !on_host && benchmark::can_time_devices();
-  auto const layers = chosen.hot || on_device ? 1 : std::max<std::int64_t>(4, 2 * cache / bytes + 1);
+  auto const layers =
+      chosen.hot || on_device ? 1 : std::max<std::int64_t>(4, 2 * cache / bytes + 1);
   layered_update const call(on, chosen, cell, layers);
 
   auto record = start_record(chosen, on, state_update_problem::operator_name, cell);
