@@ -45,6 +45,35 @@ std::optional<std::int64_t> element_count(const_tensor_view const& view) {
   return bytes / static_cast<std::int64_t>(size_of(view.type));
 }
 
+std::string strides_of(const_tensor_view const& view) {
+  std::string text = "(";
+  for (int axis = 0; axis < view.rank; ++axis) {
+    text += fmt::format("{}{}", axis == 0 ? "" : ", ", view.stride(axis));
+  }
+  return text + ")";
+}
+
+// Whether the addresses of all elements, in bytes, are numbers from 0 to 2^63 - 1: then no distance
+// between two elements, of this tensor or of two, overflows.
+bool fits_into_offsets(const_tensor_view const& view) {
+  auto const element = static_cast<std::int64_t>(size_of(view.type));
+  auto const start = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(view.data));
+  std::int64_t lowest = start;
+  std::int64_t end = 0;
+  if (start < 0 || __builtin_add_overflow(start, element, &end)) return false;
+  for (int axis = 0; axis < view.rank; ++axis) {
+    if (view.extent(axis) <= 1) continue;
+    std::int64_t reach = 0;
+    if (__builtin_mul_overflow(view.stride(axis), element, &reach) ||
+        __builtin_mul_overflow(reach, view.extent(axis) - 1, &reach)) {
+      return false;
+    }
+    auto& moved = reach < 0 ? lowest : end;
+    if (__builtin_add_overflow(moved, reach, &moved)) return false;
+  }
+  return lowest >= 0;
+}
+
 }  // namespace
 
 void argument_checker::fail(std::string const& what) const {
@@ -89,13 +118,13 @@ void argument_checker::tensor(named_tensor const& tensor, dtype type,
                        names_of(shape), extents_of(shape)));
     }
   }
-  if (!element_count(view)) {
-    fail(fmt::format("{} has shape {}; that many elements do not fit into 64-bit offsets",
-                     tensor.name, shape_string(view)));
-  }
   if (view.type != type) {
     fail(fmt::format("{} has type {}; expected {}", tensor.name, enumerator_text(view.type),
                      to_string(type)));
+  }
+  if (!element_count(view)) {
+    fail(fmt::format("{} has shape {}; that many elements do not fit into 64-bit offsets",
+                     tensor.name, shape_string(view)));
   }
   if (view.where != where_) {
     fail(fmt::format("{} is on device {}; expected {}, where the plan runs", tensor.name,
@@ -109,6 +138,10 @@ void argument_checker::tensor(named_tensor const& tensor, dtype type,
   if (address % size_of(view.type) != 0) {
     fail(fmt::format("{} starts at an address that is not a multiple of its element's {} bytes",
                      tensor.name, size_of(view.type)));
+  }
+  if (!fits_into_offsets(view)) {
+    fail(fmt::format("{} has shape {} and strides {}, which span beyond 64-bit offsets",
+                     tensor.name, shape_string(view), strides_of(view)));
   }
 }
 
@@ -148,14 +181,10 @@ void check_cu_seqlens_tensor(argument_checker const& checker, const_tensor_view 
 
 void argument_checker::distinct_elements(named_tensor const& output) const {
   if (may_overlap_itself(output.view)) {
-    std::string strides;
-    for (int axis = 0; axis < output.view.rank; ++axis) {
-      strides += fmt::format("{}{}", axis == 0 ? "" : ", ", output.view.stride(axis));
-    }
     fail(
-        fmt::format("{} with shape {} and strides ({}) has elements that overlap each other; "
+        fmt::format("{} with shape {} and strides {} has elements that overlap each other; "
                     "each element of an output must be its own",
-                    output.name, shape_string(output.view), strides));
+                    output.name, shape_string(output.view), strides_of(output.view)));
   }
 }
 

@@ -47,7 +47,8 @@ class argument_checker {
   }
   /// Given, with this rank; `axes` is text such as "(batch, seqlen, nheads, headdim)".
   void rank(named_tensor const& tensor, int rank, std::string_view axes) const;
-  /// Type, shape, device, and data that is there and aligned to its element.
+  /// Type, shape, device, data that is there and aligned to its element, and strides whose offsets
+  /// in bytes fit into 64 bits: what runs behind this check may add them up.
   void tensor(named_tensor const& tensor, dtype type, std::span<expected_axis const> shape) const;
   void tensor(named_tensor const& tensor, dtype type,
               std::initializer_list<expected_axis> shape) const;

@@ -8,6 +8,8 @@ namespace mambatile {
 inline namespace v0 {
 namespace detail {
 
+// Views here have passed argument_checker::tensor: no sum of their strides overflows.
+
 /// The same elements in the same order: axes with at most one element do not count.
 [[nodiscard]] bool is_identical(const_tensor_view const& left, const_tensor_view const& right);
 

@@ -85,8 +85,9 @@ struct recurrence_tile {
 
 /// Tokens that one recurrence tile takes.
 inline constexpr int recurrence_tokens = vector_registers >= 32 ? 4 : 2;
-/// Most rows of a product tile, whose left factor takes a pointer for every third of them.
-inline constexpr int product_rows = tuning.tile_rows < 12 ? tuning.tile_rows : 12;
+/// Most rows of a product tile.
+inline constexpr int product_rows = tuning.product_rows;
+static_assert(product_rows <= tuning.tile_rows);
 
 // 1 <= rows <= tuning.tile_rows (of a product tile product_rows), 1 <= vectors <=
 // tuning.tile_vectors, 1 <= tokens <= recurrence_tokens.

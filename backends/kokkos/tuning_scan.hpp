@@ -12,6 +12,8 @@ namespace kokkos {
 struct scan_tuning {
   int pack_width;    ///< row's key: f32 lanes of a register
   int tile_rows;     ///< rows of a register tile
+  int product_rows;  ///< most rows of a product tile, no more than tile_rows, and no more than 12:
+                     ///< its left factor keeps a pointer for every third of them
   int tile_vectors;  ///< registers a tile is wide; also the width of a panel of the state
   int chunk;         ///< tokens of a chunk
   int single_chunk;  ///< longest sequence that is one chunk when it starts from a zero state
@@ -22,10 +24,10 @@ struct scan_tuning {
 // AVX-512: Sapphire Rapids, 2 MiB L2, 2026-12. AVX2: 16 registers; unmeasured but for the tile.
 // NEON and scalar: unmeasured.
 inline constexpr scan_tuning scan_tunings[] = {
-    {16, 12, 2, 32, 128, 8, 1 << 20},
-    {8, 6, 2, 24, 128, 8, 1 << 18},
-    {4, 12, 2, 24, 128, 8, 1 << 18},
-    {1, 4, 2, 16, 64, 8, 1 << 17},
+    {16, 12, 12, 2, 32, 128, 8, 1 << 20},
+    {8, 6, 6, 2, 24, 128, 8, 1 << 18},
+    {4, 12, 12, 2, 24, 128, 8, 1 << 18},
+    {1, 4, 4, 2, 16, 64, 8, 1 << 17},
 };
 
 [[nodiscard]] constexpr scan_tuning const& scan_tuning_for(int width) noexcept {

@@ -51,16 +51,18 @@ enum class safetensors_type : std::uint8_t {
 };
 
 /// Bits of one element; the 4- and 6-bit types are packed.
-[[nodiscard]] MAMBATILE_EXPORT int bits_of(safetensors_type type) noexcept;
+/// @throws invalid_argument where `type` is no enumerator.
+[[nodiscard]] MAMBATILE_EXPORT int bits_of(safetensors_type type);
 
-/// The name used in a header: "F32", "BF16", "BOOL", ...
+/// The name used in a header: "F32", "BF16", "BOOL", ...; "unknown" for what is no enumerator.
 [[nodiscard]] MAMBATILE_EXPORT std::string_view to_string(safetensors_type type) noexcept;
 
 /// The library's own type with the same representation, where there is one.
 [[nodiscard]] MAMBATILE_EXPORT std::optional<dtype> to_dtype(safetensors_type type) noexcept;
 
 /// The type under which a file stores `type`.
-[[nodiscard]] MAMBATILE_EXPORT safetensors_type to_safetensors_type(dtype type) noexcept;
+/// @throws invalid_argument where `type` is no enumerator.
+[[nodiscard]] MAMBATILE_EXPORT safetensors_type to_safetensors_type(dtype type);
 
 /// One tensor of a file. An empty shape is a scalar.
 struct safetensors_tensor {

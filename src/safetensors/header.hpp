@@ -28,7 +28,7 @@ struct header {
 
 /// Bytes that a tensor of this shape takes; empty where they overflow or are no whole number.
 [[nodiscard]] std::optional<std::uint64_t> bytes_of(safetensors_type type,
-                                                    std::span<std::int64_t const> shape) noexcept;
+                                                    std::span<std::int64_t const> shape);
 
 /// The type that a header names so.
 [[nodiscard]] std::optional<safetensors_type> parse_type(std::string_view text) noexcept;

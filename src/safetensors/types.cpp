@@ -1,6 +1,8 @@
 #include <array>
 #include <cstddef>
 
+#include <mambatile/errors.hpp>
+
 #include "safetensors/header.hpp"
 
 namespace mambatile {
@@ -47,7 +49,15 @@ constexpr bool rows_follow_the_enumeration() {
 }
 static_assert(rows_follow_the_enumeration());
 
-constexpr type_row const& row_of(safetensors_type type) noexcept {
+bool is_known(safetensors_type type) noexcept {
+  return static_cast<std::size_t>(type) < type_table.size();
+}
+
+type_row const& row_of(safetensors_type type) {
+  if (!is_known(type)) {
+    throw invalid_argument("safetensors: " + std::to_string(static_cast<int>(type)) +
+                           " is no safetensors_type");
+  }
   return type_table[static_cast<std::size_t>(type)];
 }
 
@@ -61,7 +71,7 @@ std::optional<safetensors_type> parse_type(std::string_view text) noexcept {
 }
 
 std::optional<std::uint64_t> bytes_of(safetensors_type type,
-                                      std::span<std::int64_t const> shape) noexcept {
+                                      std::span<std::int64_t const> shape) {
   bool empty = false;
   auto bits = static_cast<std::int64_t>(bits_of(type));
   for (auto extent : shape) {
@@ -117,10 +127,11 @@ std::string shape_text(std::span<std::int64_t const> shape) {
 
 inline namespace v0 {
 
-int bits_of(safetensors_type type) noexcept { return safetensors::row_of(type).bits; }
+int bits_of(safetensors_type type) { return safetensors::row_of(type).bits; }
 
 std::string_view to_string(safetensors_type type) noexcept {
-  return safetensors::row_of(type).name;
+  if (!safetensors::is_known(type)) return "unknown";
+  return safetensors::type_table[static_cast<std::size_t>(type)].name;
 }
 
 std::optional<dtype> to_dtype(safetensors_type type) noexcept {
@@ -133,14 +144,15 @@ std::optional<dtype> to_dtype(safetensors_type type) noexcept {
   }
 }
 
-safetensors_type to_safetensors_type(dtype type) noexcept {
+safetensors_type to_safetensors_type(dtype type) {
   switch (type) {
+    case dtype::f32: return safetensors_type::f32;
     case dtype::bf16: return safetensors_type::bf16;
     case dtype::f16: return safetensors_type::f16;
     case dtype::i32: return safetensors_type::i32;
-    case dtype::f32: break;
   }
-  return safetensors_type::f32;
+  throw invalid_argument("safetensors: " + std::to_string(static_cast<int>(type)) +
+                         " is no dtype");
 }
 
 }  // namespace v0

@@ -1,4 +1,6 @@
 #include <array>
+#include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include <catch2/catch_test_macros.hpp>
@@ -7,6 +9,7 @@
 
 #include <mambatile/mambatile.hpp>
 
+#include "evaluation/random_checkpoint.hpp"
 #include "program_run.hpp"
 #include "small_scan.hpp"
 #include "unit/safetensors_file.hpp"
@@ -147,4 +150,44 @@ TEST_CASE("cli: control characters of files are shown, not sent", "[cli]") {
   CHECK_THAT(run.err, ContainsSubstring(R"(dt_softplus is "\x1b[2J")"));
   run = run_program("demo " + shell_word(folder / "in"));
   CHECK_FALSE(holds_control_bytes(run.out));
+}
+
+TEST_CASE("cli: control characters of checkpoints are shown, not sent", "[cli]") {
+  // A folder's name, and that of a tensor which nobody uses, so that it is remarked upon.
+  temporary_folder const folder;
+  auto const made = folder / "esc\x1b[31m";
+  evaluation::write_random_checkpoint(made, {"small", 12, 1, 6, 5, 2, 7, 3, 17});
+  safetensors_writer writer;
+  std::array<float, 1> const value = {0};
+  {
+    safetensors_file const file(made / "model.safetensors");
+    for (auto const& each : file.tensors()) {
+      writer.add(each.name, each.type, each.shape, each.bytes);
+    }
+    writer.add("\x1b[2Jextra\x7f\xc2\x9b", make_view(value.data(), {1}));
+    writer.write(folder / "weights");
+  }
+  std::filesystem::rename(folder / "weights", made / "model.safetensors");
+
+  auto const in = shell_word(made);
+  auto run = run_program("info " + in);
+  INFO(run.out << run.err);
+  CHECK(run.status == 0);
+  CHECK_FALSE(holds_control_bytes(run.out));
+  CHECK_THAT(run.out, ContainsSubstring(R"(esc\x1b[31m)") && ContainsSubstring("2Jextra"));
+  run = run_program("info --json " + in);
+  CHECK(run.status == 0);
+  CHECK_FALSE(holds_control_bytes(run.out));
+  CHECK(nlohmann::json::parse(run.out)["checkpoint"] == made.string());
+  run = run_program("generate --ids 3 -n 2 " + in);
+  CHECK(run.status == 0);
+  CHECK_FALSE(holds_control_bytes(run.out));
+  CHECK_FALSE(holds_control_bytes(run.err));
+  CHECK_THAT(run.err, ContainsSubstring(R"(esc\x1b[31m on )") && ContainsSubstring("2Jextra"));
+
+  // A name that is no UTF-8 has no place in JSON as it is.
+  std::filesystem::rename(made, folder / "latin\xe9");
+  run = run_program("info --json " + shell_word(folder / "latin\xe9"));
+  CHECK(run.status == 0);
+  CHECK_THAT(run.out, ContainsSubstring(R"(latin\ufffd)"));
 }

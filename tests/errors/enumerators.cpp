@@ -10,6 +10,7 @@
 #include <mambatile/take_rows.hpp>
 
 #include "support/refusals.hpp"
+#include "support/scan_refusals.hpp"
 
 // A number that is no enumerator, in any field of any problem, is refused and named.
 
@@ -93,6 +94,16 @@ TEST_CASE("enumerators: where a problem is planned, and a tensor's type", "[erro
   device const nowhere{static_cast<device_kind>(stray), 0};
   auto const message = message_of<unsupported>([&] { (void)tested_backend().plan(good, nowhere); });
   check_message(message, "chunk_scan", {"device kind 77"});
+
+  scan_trial trial;
+  trial.problem = good;
+  auto const no_type = static_cast<dtype>(stray);
+  check_refused_call(trial, [&](auto& call) { call.x.type = no_type; },
+                     {"x has type 77", "expected f32"});
+  check_refused_call(trial, [&](auto& call) { call.A.type = no_type; },
+                     {"A has type 77", "expected f32"});
+  check_refused_call(trial, [&](auto& call) { call.out.type = no_type; },
+                     {"out has type 77", "expected f32"});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -269,6 +270,21 @@ TEST_CASE("scan arguments: data", "[errors]") {
         check_refused_call(full_trial(), spoil, {name + " starts at", "multiple", "4 bytes"});
       },
       [](const_tensor_view& view) { view.data = static_cast<std::byte const*>(view.data) + 1; });
+}
+
+TEST_CASE("scan arguments: strides whose offsets do not fit into 64 bits", "[errors]") {
+  using limits = std::numeric_limits<std::int64_t>;
+  // The last one overflows nothing, but leads below address zero.
+  for (auto const stride :
+       {limits::max() / 2, limits::max(), limits::min(), limits::min() / 2, -(limits::max() / 8)}) {
+    for_each_tensor(
+        [&](std::string const& name, auto const& spoil) {
+          check_refused_call(full_trial(), spoil,
+                             {name + " has shape", "strides (" + std::to_string(stride),
+                              "span beyond 64-bit offsets"});
+        },
+        [=](const_tensor_view& view) { view.strides[0] = stride; });
+  }
 }
 
 TEST_CASE("scan arguments: stride of the last axis", "[errors]") {

@@ -1,6 +1,7 @@
 #include <array>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 #include <string>
 
 #include <catch2/catch_test_macros.hpp>
@@ -29,6 +30,22 @@ std::span<std::byte const> bytes_of(std::array<Element, Count> const& values) {
 }
 
 }  // namespace
+
+TEST_CASE("safetensors_writer: a number that is no type is refused", "[safetensors]") {
+  auto const no_type = static_cast<safetensors_type>(99);
+  CHECK_THROWS_MATCHES(bits_of(no_type), invalid_argument,
+                       MessageMatches(ContainsSubstring("99 is no safetensors_type")));
+  CHECK(to_string(no_type) == "unknown");
+  CHECK(to_dtype(no_type) == std::nullopt);
+  CHECK_THROWS_MATCHES(to_safetensors_type(static_cast<dtype>(77)), invalid_argument,
+                       MessageMatches(ContainsSubstring("77 is no dtype")));
+  std::array<float, 2> const values = {1, 2};
+  safetensors_writer writer;
+  CHECK_THROWS_AS(writer.add("x", no_type, {2}, bytes_of(values)), invalid_argument);
+  auto view = make_view(values.data(), {2});
+  view.type = static_cast<dtype>(77);
+  CHECK_THROWS_AS(writer.add("x", view), invalid_argument);
+}
 
 TEST_CASE("safetensors_writer: what is written is read back", "[safetensors]") {
   temporary_folder const folder;

@@ -100,7 +100,8 @@ void print_checkpoint(json const& info) {
   auto const bytes = [](json const& value) { return bytes_text(value.get<double>()); };
   auto const& is = info["architecture"];
   auto const& runs = info["runs"];
-  fmt::print("checkpoint    {}\n", info["checkpoint"].get<std::string>());
+  auto const text = [](json const& value) { return printable(value.get<std::string>()); };
+  fmt::print("checkpoint    {}\n", text(info["checkpoint"]));
   fmt::print("size          {} parameters as {}, {}\n",
              count_text(info["parameters"].get<double>()), info["weight_type"].get<std::string>(),
              bytes(info["file_bytes"]));
@@ -119,14 +120,14 @@ void print_checkpoint(json const& info) {
   fmt::print("steps         dt limited to {}, ends at ids {}\n", is["dt_limit"].dump(),
              is["end_of_sequence"].dump());
   for (auto const& remark : info["remarks"]) {
-    fmt::print("remark        {}\n", remark.get<std::string>());
+    fmt::print("remark        {}\n", text(remark));
   }
   fmt::print("runs on       {} ({}), activations {}, states {}\n",
              runs["backend"].get<std::string>(), runs["device"].get<std::string>(),
              runs["io"].get<std::string>(), runs["state"].get<std::string>());
   fmt::print("memory        {} a sequence, workspace {}, weights used where they lie in the file\n",
              bytes(runs["bytes_per_sequence"]), bytes(runs["workspace_bytes"]));
-  for (auto const& plan : runs["plans"]) fmt::print("  {}\n", plan.get<std::string>());
+  for (auto const& plan : runs["plans"]) fmt::print("  {}\n", text(plan));
 }
 
 }  // namespace mambatile::program

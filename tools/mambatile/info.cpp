@@ -97,7 +97,7 @@ void print_backend(json const& entry) {
 
 void print(json const& info) {
   fmt::print("mambatile {}\n", info["version"].get<std::string>());
-  fmt::print("cpu: {}, {} processors\n", info["cpu"]["model"].get<std::string>(),
+  fmt::print("cpu: {}, {} processors\n", printable(info["cpu"]["model"].get<std::string>()),
              info["cpu"]["processors"].get<int>());
   fmt::print("cpu features: {}\n", words(info["cpu"]["features"]));
   fmt::print("default backend: {}\n", info["default_backend"].is_null()
@@ -136,7 +136,7 @@ void add_info_command(CLI::App& program) {
         of_checkpoint ? describe_checkpoint(chosen->checkpoint, chosen->backend, chosen->options)
                       : gather();
     if (chosen->as_json) {
-      fmt::print("{}\n", info.dump());
+      fmt::print("{}\n", json_text(info));
     } else if (of_checkpoint) {
       print_checkpoint(info);
     } else {

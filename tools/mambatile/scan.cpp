@@ -67,7 +67,7 @@ void print_json(settings const& chosen, evaluation::scan_case const& what, backe
       {"final_states", to_json(run.final_states_error)},
       {"pass", run.has_expectation() ? nlohmann::ordered_json(run.pass()) : nullptr},
   };
-  fmt::print("{}\n", line.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+  fmt::print("{}\n", json_text(line));
 }
 
 void print_text(settings const& chosen, evaluation::scan_case const& what, scan_run const& run) {

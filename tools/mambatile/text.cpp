@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace mambatile::program {
 namespace {
@@ -40,8 +41,8 @@ std::string printable(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     auto const byte = static_cast<unsigned char>(text[i]);
     // U+0080 to U+009F are control characters too; in UTF-8, 0xc2 and one byte more.
-    bool const upper =
-        byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    bool const upper = byte == 0xc2 && i + 1 < text.size() &&
+                       (static_cast<unsigned char>(text[i + 1]) & 0xe0U) == 0x80U;
     if (byte < 0x20 || byte == 0x7f) {
       result += fmt::format("\\x{:02x}", byte);
     } else if (upper) {
@@ -51,6 +52,10 @@ std::string printable(std::string_view text) {
     }
   }
   return result;
+}
+
+std::string json_text(nlohmann::ordered_json const& value) {
+  return value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
 std::string count_text(double count) {

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 // Text for people: units, tables, progress.
 
 namespace mambatile::program {
@@ -15,6 +17,9 @@ namespace mambatile::program {
 /// Text from outside (names in a file, paths) for a terminal: control characters as \\x1b, the
 /// rest as it is.
 [[nodiscard]] std::string printable(std::string_view text);
+
+/// One line of JSON in ASCII: control characters are escaped, what is no UTF-8 becomes U+FFFD.
+[[nodiscard]] std::string json_text(nlohmann::ordered_json const& value);
 
 /// "12.3 M", "45.6 k".
 [[nodiscard]] std::string count_text(double count);

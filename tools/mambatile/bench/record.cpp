@@ -43,7 +43,7 @@ void print_json(bench_record const& record) {
     line[peer.name + "_ms"] = peer.ms;
     line[peer.name + "_ratio"] = ratio_of(peer, record);
   }
-  fmt::print("{}\n", line.dump());
+  fmt::print("{}\n", json_text(line));
   std::fflush(stdout);
 }
 
