@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <mambatile/mambatile.hpp>
@@ -166,19 +167,20 @@ void run(mambatile::backend const& backend) {
 
   // 4. Four drafted tokens a call, each with a slot for the state behind it; in front of those the
   // slot with the state before all of them. A check of the drafts, which a model would do with
-  // `out`, rejects all of the first call's, so the second starts where the first did. Then it
-  // accepts two a call, and the next call starts behind those. What rejected ones wrote is written
-  // over. (Where none may be accepted again, swap the accepted slot to the front of the table.)
-  std::array<std::int32_t, 5> const table = {there, 1, 2, 3, 4};
-  std::int32_t accepted = 0;
+  // `out`, accepts two of each call's, but none of the second one's. The accepted slot is swapped
+  // to the front: each call starts there, and none writes there, so that the third call can start
+  // where the second did. What rejected ones wrote is written over.
+  std::array<std::int32_t, 5> table = {there, 1, 2, 3, 4};
+  std::int32_t const from_front = 0;
   for (int call = 0; position + 4 <= seqlen; ++call) {
     auto draft = tokens<state_update_arguments>(text, position, 4, out);
     draft.initial_states = draft.final_states = pool;
     draft.state_source = make_view(table.data(), {1, 5});
-    draft.num_accepted = make_view(&accepted, {1});
+    draft.num_accepted = make_view(&from_front, {1});
     draft.state_target = make_view(table.data() + 1, {1, 4});
     state_update(context, draft, {.source_has_start = true});
-    accepted = call == 0 ? 0 : 2;
+    std::int64_t const accepted = call == 1 ? 0 : 2;
+    std::swap(table[0], table[static_cast<std::size_t>(accepted)]);
     position += accepted;
   }
 

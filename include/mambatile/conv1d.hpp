@@ -117,7 +117,9 @@ struct conv1d_problem {
 /// from one state that is wide enough (state_len >= width - 1 + rejected), which drops the rejected
 /// columns; or from the state that the previous call stored after each of its tokens. Where none of
 /// them may be accepted, the state that the call started from goes in front of those
-/// (source_has_start).
+/// (source_has_start). In one table of slots for call after call, the start must be none of the
+/// targets: after a call of which n > 0 tokens count, swap the row's slots table[0] and table[n]
+/// and pass num_accepted = 0, as with state_update.
 struct conv1d_update_arguments {
   const_tensor_view x = {};  ///< (b, k, c), or (b, c) for k = 1; with cu_seqlens (1, tokens, c)
   const_tensor_view weight = {};  ///< (c, w), f32 or io type

@@ -48,9 +48,11 @@ enum class rounding : std::uint8_t {
 /// next call takes back rejected tokens by starting from the state after the last accepted one:
 /// column num_accepted - 1 of what was stored. Where no token may be accepted, the state that the
 /// previous call started from goes in front (source_has_start), and the column is num_accepted: a
-/// table (b, k + 1) of slots is the next call's source, its columns from 1 on are this call's
+/// table (b, k + 1) of slots is the next call's source, its columns from 1 on are the call's
 /// targets. No state is copied. A column that a row starts from may be one that the same row
-/// writes.
+/// writes; the state there is gone then, and a following call cannot go back to it. So that each
+/// call's drafts may all be rejected, keep the start out of the targets: after a call of which
+/// n > 0 tokens count, swap the row's slots table[0] and table[n] and pass num_accepted = 0.
 struct state_update_arguments {
   const_tensor_view x = {};        ///< (b, k, h, p) or (b, h, p), io type
   const_tensor_view dt = {};       ///< (b, k, h) or (b, h), raw step

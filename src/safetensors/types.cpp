@@ -70,8 +70,7 @@ std::optional<safetensors_type> parse_type(std::string_view text) noexcept {
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> bytes_of(safetensors_type type,
-                                      std::span<std::int64_t const> shape) {
+std::optional<std::uint64_t> bytes_of(safetensors_type type, std::span<std::int64_t const> shape) {
   bool empty = false;
   auto bits = static_cast<std::int64_t>(bits_of(type));
   for (auto extent : shape) {
@@ -151,8 +150,7 @@ safetensors_type to_safetensors_type(dtype type) {
     case dtype::f16: return safetensors_type::f16;
     case dtype::i32: return safetensors_type::i32;
   }
-  throw invalid_argument("safetensors: " + std::to_string(static_cast<int>(type)) +
-                         " is no dtype");
+  throw invalid_argument("safetensors: " + std::to_string(static_cast<int>(type)) + " is no dtype");
 }
 
 }  // namespace v0

@@ -27,7 +27,7 @@ std::string const after_one = "70 70 70 35 5 19 78 1 9 50 69 28 43 43 43 43\n";
 
 program_run generate(std::string const& arguments) {
   auto run = run_program("generate " + model_folder + arguments);
-  INFO(run.err);
+  UNSCOPED_INFO(run.err);  // shown by the assertion that follows
   return run;
 }
 
@@ -84,6 +84,19 @@ TEST_CASE("cli: generate goes on from a saved state", "[cli]") {
   auto const two = generate("--ids 6 --ids 7 --state-out " + state);
   CHECK(two.status == 3);
   CHECK_THAT(two.err, ContainsSubstring("hold one sequence, but 2 were given"));
+}
+
+TEST_CASE("cli: a saved state has seen the id that ends the sequence", "[cli]") {
+  temporary_folder const folder;
+  auto const whole = generate(seven + "--state-out " + word(folder / "whole"));
+  CHECK(whole.out == after_seven);
+  // The same up to the end's id, which is then a prompt: one token a call in both.
+  CHECK(generate(seven + "-n 15 --state-out " + word(folder / "before")).status == 0);
+  auto const end = generate("--ids 2 -n 0 --state-in " + word(folder / "before") + "--state-out " +
+                            word(folder / "after"));
+  CHECK(end.status == 0);
+  CHECK(read_bytes(folder / "whole") == read_bytes(folder / "after"));
+  CHECK(read_bytes(folder / "whole") != read_bytes(folder / "before"));
 }
 
 TEST_CASE("cli: generate refuses ids that are none", "[cli]") {
@@ -148,7 +161,7 @@ TEST_CASE("cli: make-checkpoint writes what info and generate read", "[cli]") {
   temporary_folder const folder;
   auto const make = [&](std::string const& arguments) {
     auto run = run_program("make-checkpoint -o " + word(folder / "made") + arguments);
-    INFO(run.err);
+    UNSCOPED_INFO(run.err);
     return run;
   };
   std::string const small =
@@ -213,5 +226,44 @@ TEST_CASE("cli: make-checkpoint takes a model's sizes and replaces some", "[cli]
       run_program("make-checkpoint -o " + word(folder / "none") + "--like mamba2-130m --groups 5");
   CHECK(groups.status == 3);
   CHECK(!std::filesystem::exists(folder / "none"));
+  CHECK_THAT(groups.err, ContainsSubstring("24 heads are not a multiple of 5 groups"));
   CHECK(run_program(out + "--like mamba2-130m --layers 0").status == 2);
+}
+
+TEST_CASE("cli: make-checkpoint refuses sizes before it touches a file", "[cli]") {
+  temporary_folder const folder;
+  auto const make = "make-checkpoint --overwrite -o " + word(folder / "made") +
+                    "--headdim 16 --groups 2 --vocab 31 ";
+  REQUIRE(run_program(make + "--hidden-size 48 --layers 2 --heads 6 --dstate 24").status == 0);
+  auto const before = read_bytes(folder / "made/model.safetensors");
+  struct row {
+    char const* sizes;
+    char const* message;
+  };
+  for (auto const& [sizes, message] :
+       {row{"--hidden-size 48 --layers 2 --heads 2147483646 --dstate 24",
+            "heads * channels of a head"},
+        row{"--hidden-size 48 --layers 2 --heads 6 --dstate 2147483647", "groups * states"},
+        row{"--hidden-size 48 --layers 2147483647 --heads 6 --dstate 24", "2147483647 layers"},
+        row{"--hidden-size 2147483647 --layers 60000 --heads 16777214 --dstate 24",
+            "beyond 2^63 bytes"},
+        // In double precision, 32 / 98 * 98 is not 32.
+        row{"--hidden-size 98 --layers 2 --heads 2 --dstate 24", "no exact \"expand\""}}) {
+    INFO(sizes);
+    auto const run = run_program(make + sizes);
+    CHECK(run.status == 3);
+    CHECK_THAT(run.err, ContainsSubstring(message));
+    CHECK(read_bytes(folder / "made/model.safetensors") == before);
+  }
+  // What transformers reads: strict JSON, and an "expand" that gives the heads' channels back.
+  auto const config = [&] {
+    auto const bytes = read_bytes(folder / "made/config.json");
+    return nlohmann::json::parse(
+        std::string(reinterpret_cast<char const*>(bytes.data()), bytes.size()));
+  };
+  CHECK(config()["expand"] == 2);
+  CHECK(config()["expand"].is_number_integer());
+  CHECK_FALSE(config().contains("time_step_limit"));
+  CHECK(run_program(make + "--hidden-size 64 --layers 1 --heads 6 --dstate 24").status == 0);
+  CHECK(config()["expand"] == 1.5);
 }

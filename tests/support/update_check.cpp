@@ -110,6 +110,13 @@ evaluation::scan_limits limits_for(state_update_problem const& problem) {
   return limits;
 }
 
+state_update_problem problem_of(update_trial const& trial, state_update_arguments const& call) {
+  auto problem = make_problem(call);
+  problem.dt_softplus = trial.problem.dt_softplus;
+  problem.state_rounding = trial.problem.state_rounding;
+  return problem;
+}
+
 update_tensors run_update_trial(update_trial const& trial) {
   INFO(to_string(trial));
   update_tensors tensors(trial);

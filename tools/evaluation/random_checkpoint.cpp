@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <fstream>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <string>
@@ -11,10 +13,14 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <mambatile/checkpoint.hpp>
 #include <mambatile/errors.hpp>
 #include <mambatile/safetensors.hpp>
+
+#include "evaluation/random_numbers.hpp"
 
 namespace mambatile::evaluation {
 namespace {
@@ -68,22 +74,8 @@ std::vector<tensor_recipe> recipes_of(checkpoint_shape const& shape) {
   return recipes;
 }
 
-// splitmix64's output function (Steele, Lea and Flood 2014).
-std::uint64_t mixed(std::uint64_t word) noexcept {
-  word = (word ^ (word >> 30U)) * 0xbf58476d1ce4e5b9U;
-  word = (word ^ (word >> 27U)) * 0x94d049bb133111ebU;
-  return word ^ (word >> 31U);
-}
-
-std::uint64_t stream_of(std::uint64_t seed, std::string const& name) noexcept {
-  auto stream = mixed(seed + 0x9e3779b97f4a7c15U);
-  for (char const letter : name) stream = mixed(stream ^ static_cast<unsigned char>(letter));
-  return stream;
-}
-
-float number(tensor_recipe const& recipe, std::uint64_t stream, std::uint64_t index) noexcept {
-  auto const word = mixed(stream + index * 0x9e3779b97f4a7c15U);
-  auto const uniform = static_cast<float>(word >> 40U) * 0x1p-24F;
+float number(tensor_recipe const& recipe, random_numbers& numbers) noexcept {
+  auto const uniform = static_cast<float>(numbers.bits() >> 40U) * 0x1p-24F;
   switch (recipe.how) {
     case spread::symmetric: return recipe.bound * (2.0F * uniform - 1.0F);
     case spread::around_one: return 0.5F + uniform;
@@ -99,13 +91,13 @@ float number(tensor_recipe const& recipe, std::uint64_t stream, std::uint64_t in
 template <class Element>
 safetensors_producer producer_of(tensor_recipe recipe, std::uint64_t seed,
                                  std::function<void(std::size_t)> done) {
-  auto const stream = stream_of(seed, recipe.name);
-  return [recipe = std::move(recipe), stream, done = std::move(done)](std::uint64_t offset,
-                                                                      std::span<std::byte> piece) {
+  return [recipe = std::move(recipe), seed, done = std::move(done)](std::uint64_t offset,
+                                                                    std::span<std::byte> piece) {
     auto* const values = reinterpret_cast<Element*>(piece.data());
-    auto const first = offset / sizeof(Element);
+    random_numbers numbers(seed, recipe.name);
+    numbers.skip(offset / sizeof(Element));
     for (std::size_t i = 0; i < piece.size() / sizeof(Element); ++i) {
-      values[i] = Element(number(recipe, stream, first + i));
+      values[i] = Element(number(recipe, numbers));
     }
     done(piece.size());
   };
@@ -126,8 +118,24 @@ void write_text(std::filesystem::path const& path, std::string const& text) {
   if (!file.flush()) throw file_error(path.string() + ": cannot be written");
 }
 
-std::string config_text(checkpoint_shape const& shape, dtype type) {
-  nlohmann::ordered_json const config = {
+// "expand": heads * channels over the hidden size, which transformers multiplies back and compares.
+nlohmann::ordered_json expansion_of(checkpoint_shape const& shape) {
+  auto const inner = shape.nheads * shape.headdim;
+  if (inner % shape.hidden_size == 0) return inner / shape.hidden_size;
+  auto const hidden = static_cast<double>(shape.hidden_size);
+  auto const ratio = static_cast<double>(inner) / hidden;
+  if (ratio * hidden != static_cast<double>(inner)) {
+    throw invalid_argument(fmt::format(
+        "heads * channels of a head = {} * {} over a hidden size of {} has no exact \"expand\" in "
+        "config.json; choose a hidden size that divides the product",
+        shape.nheads, shape.headdim, shape.hidden_size));
+  }
+  return ratio;
+}
+
+// All but "expand". dt is not limited: "time_step_limit" is left out, for JSON has no infinity.
+nlohmann::ordered_json config_of(checkpoint_shape const& shape, dtype type) {
+  return {
       {"architectures", {"Mamba2ForCausalLM"}},
       {"model_type", "mamba2"},
       {"vocab_size", shape.vocab_size},
@@ -139,20 +147,47 @@ std::string config_text(checkpoint_shape const& shape, dtype type) {
       {"state_size", shape.dstate},
       {"conv_kernel", shape.conv_width},
       {"chunk_size", 256},
-      {"expand", shape.nheads * shape.headdim / shape.hidden_size},
       {"hidden_act", "silu"},
       {"layer_norm_epsilon", 1e-5},
       {"residual_in_fp32", true},
       {"rms_norm", true},
       {"use_bias", false},
       {"use_conv_bias", true},
-      {"time_step_limit", {0.0, "Infinity"}},
       {"tie_word_embeddings", shape.tied_head},
       {"torch_dtype", type == dtype::bf16  ? "bfloat16"
                       : type == dtype::f16 ? "float16"
                                            : "float32"},
   };
-  return config.dump(2);
+}
+
+// All that could be wrong with the sizes: what the loader would refuse, what a writer cannot count.
+void check_sizes(checkpoint_shape const& shape, checkpoint_storage const& storage,
+                 std::string const& config) {
+  // The tensors are listed in memory before the first is written.
+  constexpr std::int64_t most_layers = 1 << 16;
+  if (shape.num_layers < 0 || shape.num_layers > most_layers) {
+    throw invalid_argument(
+        fmt::format("{} layers; a checkpoint has 0 to {}", shape.num_layers, most_layers));
+  }
+  // Each factor below is less than 2^32 then.
+  (void)parse_model_config(config, "config.json");
+  auto one_layer = shape;
+  one_layer.num_layers = 1;
+  std::int64_t total = 0;
+  for (auto const& recipe : recipes_of(one_layer)) {
+    bool const in_each = recipe.name.starts_with("backbone.layers.");
+    auto bytes =
+        static_cast<std::int64_t>(size_of(storage.type)) * (in_each ? shape.num_layers : 1);
+    bool beyond = false;
+    for (auto const extent : recipe.shape) {
+      beyond = beyond || __builtin_mul_overflow(bytes, extent, &bytes);
+    }
+    if (beyond || __builtin_add_overflow(total, bytes, &total)) {
+      throw invalid_argument(
+          fmt::format("{}, shape ({}), in {} layers: the weights are beyond 2^63 bytes",
+                      recipe.name, fmt::join(recipe.shape, ", "), shape.num_layers));
+    }
+  }
 }
 
 // Runs of tensors that make a file each.
@@ -180,6 +215,9 @@ written_checkpoint write_random_checkpoint(std::filesystem::path const& folder,
                                            checkpoint_shape const& shape,
                                            checkpoint_storage const& storage,
                                            checkpoint_progress const& progress) {
+  auto config = config_of(shape, storage.type);
+  check_sizes(shape, storage, config.dump());
+  config["expand"] = expansion_of(shape);
   std::error_code problem;
   std::filesystem::create_directories(folder, problem);
   if (problem) throw file_error(folder.string() + ": cannot be created: " + problem.message());
@@ -221,7 +259,7 @@ written_checkpoint write_random_checkpoint(std::filesystem::path const& folder,
     writer.write(folder / name);
   }
   if (shards.size() > 1) write_text(folder / "model.safetensors.index.json", index.dump(2));
-  write_text(folder / "config.json", config_text(shape, storage.type));
+  write_text(folder / "config.json", config.dump(2));
   return result;
 }
 

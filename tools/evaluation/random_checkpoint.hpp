@@ -58,8 +58,10 @@ using checkpoint_progress = std::function<void(std::int64_t, std::int64_t)>;
 /// starts (projections within 1 / sqrt(inputs), dt log-uniform in [1e-3, 0.1], A in [-16, -1]),
 /// except that norms and D vary around 1, so that each weight shows in the result. They depend on
 /// seed, tensor and position alone: another type rounds the same ones, other shards cut the same
-/// ones. Takes a piece of a tensor of memory. Throws file_error; config.json comes last, so that
-/// what was broken off is not taken for a checkpoint.
+/// ones. Takes a piece of a tensor of memory. Sizes that the loader refuses, that bytes cannot
+/// count, or that transformers could not read are refused before anything is written or removed, as
+/// invalid_argument or the file_error of parse_model_config. Throws file_error where writing fails;
+/// config.json comes last, so that what was broken off is not taken for a checkpoint.
 written_checkpoint write_random_checkpoint(std::filesystem::path const& folder,
                                            checkpoint_shape const& shape,
                                            checkpoint_storage const& storage = {},

@@ -21,11 +21,13 @@ class random_numbers {
 
   /// splitmix64 (Steele, Lea, Flood 2014).
   std::uint64_t bits() noexcept {
-    std::uint64_t word = state_ += 0x9e3779b97f4a7c15U;
+    std::uint64_t word = state_ += increment;
     word = (word ^ (word >> 30U)) * 0xbf58476d1ce4e5b9U;
     word = (word ^ (word >> 27U)) * 0x94d049bb133111ebU;
     return word ^ (word >> 31U);
   }
+  /// Leaves out the next `count` words.
+  void skip(std::uint64_t count) noexcept { state_ += count * increment; }
   /// In (0, 1].
   double uniform() noexcept { return (static_cast<double>(bits() >> 11U) + 1.0) * 0x1p-53; }
   double uniform(double low, double high) noexcept { return low + (high - low) * uniform(); }
@@ -42,6 +44,8 @@ class random_numbers {
   }
 
  private:
+  static constexpr std::uint64_t increment = 0x9e3779b97f4a7c15U;
+
   std::uint64_t state_;
 };
 

@@ -119,8 +119,9 @@ void generate(settings const& chosen) {
   });
   model runs(stored, chosen_backend(chosen.backend), chosen.options);
   model_cache cache(runs, static_cast<std::int64_t>(prompts.size()));
-  fmt::print(stderr, "{} on {}: weights {}, states {}, workspace {}\n", chosen.checkpoint.string(),
-             runs.served_by().name(), bytes_text(static_cast<double>(stored.file_bytes())),
+  fmt::print(stderr, "{} on {}: weights {}, states {}, workspace {}\n",
+             printable(chosen.checkpoint.string()), runs.served_by().name(),
+             bytes_text(static_cast<double>(stored.file_bytes())),
              bytes_text(static_cast<double>(cache.bytes())),
              bytes_text(static_cast<double>(runs.workspace_bytes())));
   if (!chosen.state_in.empty()) cache.load(0, chosen.state_in);
@@ -159,15 +160,17 @@ void generate(settings const& chosen) {
       auto const id = samplers[sequence](std::span(logits).subspan(row * vocab, vocab));
       lines.add(sequence, id);
       ++generated;
-      if (std::find(ends.begin(), ends.end(), id) != ends.end()) continue;
+      bool const ended = std::find(ends.begin(), ends.end(), id) != ends.end();
+      // A saved state, which is that of the only sequence, has seen all that was printed: the id
+      // that ends a sequence too, and after the loop's last step its id.
+      if (ended && chosen.state_out.empty()) continue;
       next[sequence] = id;
       batch.push_back({static_cast<std::int64_t>(sequence), std::span(&next[sequence], 1)});
-      still_open.push_back(sequence);
+      if (!ended) still_open.push_back(sequence);
     }
     open = std::move(still_open);
-    logits.resize(open.size() * vocab);
-    // The last token goes in too, so that a saved state has seen all that was printed.
-    if (!open.empty()) runs.forward(cache, batch, logits_of::last_tokens, logits);
+    logits.resize(batch.size() * vocab);
+    if (!batch.empty()) runs.forward(cache, batch, logits_of::last_tokens, logits);
   }
   lines.finish();
   report("generated", generated, seconds_now() - started);

@@ -63,11 +63,6 @@ evaluation::checkpoint_shape shape_of(settings const& chosen) {
   take(&evaluation::checkpoint_shape::conv_width, "--conv-width");
   take(&evaluation::checkpoint_shape::vocab_size, "--vocab");
   if (chosen.untied) shape.tied_head = false;
-  if (shape.nheads % shape.ngroups != 0) {
-    throw invalid_argument(
-        fmt::format("make-checkpoint: --heads {} is not a multiple of --groups {}", shape.nheads,
-                    shape.ngroups));
-  }
   return shape;
 }
 
@@ -90,7 +85,7 @@ void make_checkpoint(settings const& chosen) {
       folder, shape, chosen.storage, [&](std::int64_t done, std::int64_t all) {
         for (; shown_steps * all < done * steps; ++shown_steps) shown.step();
       });
-  fmt::print("{}\n", folder.string());
+  fmt::print("{}\n", printable(folder.string()));
   fmt::print(stderr, "{} parameters, {} as {} in {} file{}, {:.1f} s\n",
              count_text(static_cast<double>(written.parameters)),
              bytes_text(static_cast<double>(written.bytes)), to_string(chosen.storage.type),
