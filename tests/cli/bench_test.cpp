@@ -127,13 +127,26 @@ TEST_CASE("cli: bench norm in both orders and without a gate", "[cli]") {
 
 TEST_CASE("cli: bench refuses sizes that are no shape", "[cli]") {
   for (auto const* of : {"scan", "conv", "norm", "update"}) {
-    for (auto const* sizes : {"H0P64G1N128", "H4P0G1N8", "H4P16G0N8", "H4P16G3N8", "H-4P16G1N8"}) {
+    for (auto const* sizes : {"H0P64G1N128", "H4P0G1N8", "H4P16G0N8", "H4P16G3N8", "H-4P16G1N8",
+                              "H4611686018427387904P4G1N1"}) {
       auto const run = run_program("bench " + std::string(of) + " --shape " + sizes);
       INFO(of << ' ' << run.err);
       CHECK(run.status == 2);
       CHECK_THAT(run.err, ContainsSubstring(sizes));
     }
   }
+}
+
+TEST_CASE("cli: bench refuses more than can be addressed", "[cli]") {
+  for (auto const* of : {"norm --seqlen", "conv --seqlen", "update --tokens"}) {
+    auto const run = run_program("bench " + std::string(of) +
+                                 " 4611686018427387904 --batch 4 --shape H2P16G1N16 --rounds 1");
+    INFO(of << ' ' << run.err);
+    CHECK(run.status == 2);
+    CHECK_THAT(run.err, ContainsSubstring("4611686018427387904"));
+  }
+  CHECK_THAT(run_program("generate nowhere --seed 18446744073709551615").err,
+             ContainsSubstring("does not fit into 63 bits"));
 }
 
 TEST_CASE("cli: bench scan refuses shapes it does not know", "[cli]") {

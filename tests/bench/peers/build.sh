@@ -14,7 +14,7 @@ archive=llama_cpp_python-0.3.36.tar.gz
 archive_sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
-prefix=$root/.deps/peers
+prefix=${MAMBATILE_DEPS_DIR:-$root/.deps}/peers
 jobs=$(nproc)
 only=all
 while (($#)); do

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <mambatile/errors.hpp>
 
@@ -46,6 +47,21 @@ bench_record start_record(layer_settings const& chosen, backend const& on,
   return record;
 }
 
+namespace {
+
+// All of a cell's numbers must be addressable; how many the machine can hold is another question.
+void check_size(layer_cell const& cell) {
+  auto const numbers = static_cast<double>(cell.batch) * static_cast<double>(cell.seqlen) *
+                       static_cast<double>(cell.shape.nheads * cell.shape.headdim +
+                                           2 * cell.shape.ngroups * cell.shape.dstate);
+  if (numbers <= 0x1p58) return;
+  throw CLI::ValidationError(
+      fmt::format("{} rows of {} tokens of {} are more than can be addressed", cell.batch,
+                  cell.seqlen, cell.shape.name));
+}
+
+}  // namespace
+
 void bench_layers(layer_settings chosen, char const* what, std::string const& footnote,
                   std::function<bench_record(layer_cell const&)> const& time_cell) {
   std::vector<evaluation::scan_shape> shapes;
@@ -58,7 +74,9 @@ void bench_layers(layer_settings chosen, char const* what, std::string const& fo
     for (auto const batch : chosen.batches) {
       for (auto const seqlen : chosen.seqlens) {
         for (auto const threads : chosen.threads) {
-          records.push_back(time_cell({shape, batch, seqlen, threads}));
+          layer_cell const cell{shape, batch, seqlen, threads};
+          check_size(cell);
+          records.push_back(time_cell(cell));
           if (chosen.json) print_json(records.back());
           shown.step();
         }
