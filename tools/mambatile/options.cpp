@@ -40,9 +40,6 @@ CLI::Validator at_least(std::int64_t least) {
             auto const* const end = text.data() + text.size();
             auto const [stop, problem] = std::from_chars(text.data(), end, value);
             if (problem == std::errc() && stop == end && value >= least) return std::string();
-            if (problem == std::errc::result_out_of_range && stop == end) {
-              return fmt::format("{} does not fit into 63 bits", text);
-            }
             return fmt::format("{} is not a whole number of at least {}", text, least);
           },
           fmt::format(">={}", least)};

@@ -1,9 +1,9 @@
 #include "bench/layer_settings.hpp"
 
+#include <new>
 #include <string_view>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <mambatile/errors.hpp>
 
@@ -49,15 +49,15 @@ bench_record start_record(layer_settings const& chosen, backend const& on,
 
 namespace {
 
-// All of a cell's numbers must be addressable; how many the machine can hold is another question.
+// Where products of sizes are no numbers, no machine has the memory either.
 void check_size(layer_cell const& cell) {
-  auto const numbers = static_cast<double>(cell.batch) * static_cast<double>(cell.seqlen) *
-                       static_cast<double>(cell.shape.nheads * cell.shape.headdim +
-                                           2 * cell.shape.ngroups * cell.shape.dstate);
-  if (numbers <= 0x1p58) return;
-  throw CLI::ValidationError(
-      fmt::format("{} rows of {} tokens of {} are more than can be addressed", cell.batch,
-                  cell.seqlen, cell.shape.name));
+  auto const& shape = cell.shape;
+  auto const channels =
+      static_cast<double>(shape.nheads) * static_cast<double>(shape.headdim) +
+      2.0 * static_cast<double>(shape.ngroups) * static_cast<double>(shape.dstate);
+  if (static_cast<double>(cell.batch) * static_cast<double>(cell.seqlen) * channels > 0x1p58) {
+    throw std::bad_alloc();
+  }
 }
 
 }  // namespace

@@ -11,13 +11,6 @@
 
 namespace mambatile::program {
 
-namespace {
-
-// So large that nothing can be timed beyond it, so small that products of sizes stay numbers.
-constexpr long largest_size = 1L << 24;
-
-}  // namespace
-
 evaluation::scan_shape bench_shape(std::string const& name) {
   if (auto const* known = evaluation::find_scan_shape(name)) return *known;
   evaluation::scan_shape shape{name};
@@ -27,10 +20,6 @@ evaluation::scan_shape bench_shape(std::string const& name) {
                   &shape.dstate, &length) == 4 &&
       static_cast<std::size_t>(length) == name.size() &&
       std::min({shape.nheads, shape.headdim, shape.ngroups, shape.dstate}) >= 1) {
-    if (std::max({shape.nheads, shape.headdim, shape.ngroups, shape.dstate}) > largest_size) {
-      throw CLI::ValidationError("--shape",
-                                 fmt::format("{}: sizes are at most {}", name, largest_size));
-    }
     if (shape.nheads % shape.ngroups != 0) {
       throw CLI::ValidationError("--shape", fmt::format("{}: {} heads do not divide into {} groups",
                                                         name, shape.nheads, shape.ngroups));
