@@ -211,9 +211,7 @@ void check_indices_as_update(std::string_view operator_name, problem_type const&
 void check_as_update(std::string_view operator_name, problem_type const& problem,
                      arguments_type arguments, device where) {
   argument_checker const checker(operator_name, where);
-  if (arguments.cu_seqlens && arguments.seq_idx) {
-    checker.fail("cu_seqlens and seq_idx were both given; a call is packed one way or the other");
-  }
+  check_one_packing(checker, arguments);
   check_presence(checker, problem, arguments);
   bool const has_token_axis =
       arguments.x.rank != 2 || operator_name == conv1d_problem::operator_name;

@@ -128,9 +128,7 @@ std::size_t check_bytes(scan_problem const& problem, device where) {
 
 void check(scan_problem const& problem, scan_arguments const& arguments, device where) {
   argument_checker const checker(scan_problem::operator_name, where);
-  if (arguments.cu_seqlens && arguments.seq_idx) {
-    checker.fail("cu_seqlens and seq_idx were both given; a call is packed one way or the other");
-  }
+  check_one_packing(checker, arguments);
   check_presence(checker, problem, arguments);
   check_recurrence_tensors(checker, problem, arguments);
 

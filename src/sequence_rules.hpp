@@ -15,6 +15,14 @@ namespace mambatile {
 inline namespace v0 {
 namespace detail {
 
+/// A call is packed in one way at most.
+template <class Arguments>
+void check_one_packing(argument_checker const& checker, Arguments const& arguments) {
+  if (arguments.cu_seqlens && arguments.seq_idx) {
+    checker.fail("cu_seqlens and seq_idx were both given; a call is packed one way or the other");
+  }
+}
+
 /// pack and max_sequences, as a call's tensors give them.
 template <class Arguments, class Problem>
 void read_packing(argument_checker const& checker, Arguments const& arguments, Problem& problem) {
