@@ -9,14 +9,6 @@
 
 namespace mambatile::program {
 
-namespace {
-
-double ratio_of(peer_time const& peer, bench_record const& record) {
-  return peer.ratio != 0 ? peer.ratio : peer.ms / record.ms;
-}
-
-}  // namespace
-
 void print_json(bench_record const& record) {
   nlohmann::ordered_json line = {
       {"operator", record.operator_name},
@@ -41,7 +33,7 @@ void print_json(bench_record const& record) {
   if (record.variant != "plain") line["variant"] = record.variant;
   for (auto const& peer : record.peers) {
     line[peer.name + "_ms"] = peer.ms;
-    line[peer.name + "_ratio"] = ratio_of(peer, record);
+    line[peer.name + "_ratio"] = peer.ratio;
   }
   fmt::print("{}\n", json_text(line));
   std::fflush(stdout);
@@ -84,7 +76,7 @@ void print_table(std::vector<bench_record> const& records) {
     };
     for (auto const& peer : record.peers) {
       row.push_back(fmt::format("{:.3f}", peer.ms));
-      row.push_back(fmt::format("{:.2f}", ratio_of(peer, record)));
+      row.push_back(fmt::format("{:.2f}", peer.ratio));
     }
     rows.add(std::move(row));
   }

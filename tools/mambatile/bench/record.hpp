@@ -16,7 +16,7 @@ struct peer_time {
   std::string name;
   double ms = 0;
   double ms_min = 0;
-  double ratio = 0;  ///< of its time to ours: the median of all rounds' ratios; 0: ms over ms
+  double ratio = 0;  ///< of its time to ours: the median of all rounds' ratios
 };
 
 struct bench_record {
